@@ -46,9 +46,10 @@ check_machine() {
 }
 
 # Prints how much has arrived every 10 s, where pip has no terminal to draw its bar on. Ends with the script.
+# pip downloads into tmp/ and then copies to wheels/, so the larger one is what has arrived.
 show_progress() {
   while sleep 10 && kill -0 $$ 2> /dev/null; do
-    say "  $(du -sm "$work" 2> /dev/null | cut -f1) of $DOWNLOAD_MIB MiB"
+    say "  $(du -sm "$work/tmp" "$work/wheels" 2> /dev/null | sort -n | tail -n 1 | cut -f1) of $DOWNLOAD_MIB MiB"
   done
 }
 
