@@ -14,28 +14,20 @@ std::string KeyText(const PushKey& key) {
 
 Reason ReasonOf(PushOutcome outcome) {
   switch (outcome) {
-    case PushOutcome::kAccepted:
-      return Reason::kAccepted;
-    case PushOutcome::kLate:
-      return Reason::kLate;
-    case PushOutcome::kStale:
-      return Reason::kStale;
-    case PushOutcome::kNonFinite:
-      return Reason::kNonFinite;
-    case PushOutcome::kRoundAborted:
-      return Reason::kRoundAborted;
+    case PushOutcome::kAccepted: return Reason::kAccepted;
+    case PushOutcome::kLate: return Reason::kLate;
+    case PushOutcome::kStale: return Reason::kStale;
+    case PushOutcome::kNonFinite: return Reason::kNonFinite;
+    case PushOutcome::kRoundAborted: return Reason::kRoundAborted;
   }
   return Reason::kMalformed;
 }
 
 Reason ReasonOf(const absl::Status& status) {
   switch (status.code()) {
-    case absl::StatusCode::kDataLoss:
-      return Reason::kChecksum;
-    case absl::StatusCode::kOutOfRange:
-      return Reason::kWrongSize;
-    default:
-      return Reason::kMalformed;
+    case absl::StatusCode::kDataLoss: return Reason::kChecksum;
+    case absl::StatusCode::kOutOfRange: return Reason::kWrongSize;
+    default: return Reason::kMalformed;
   }
 }
 

@@ -11,14 +11,11 @@ WorkerState StateOf(const Member& member) {
   if (!member.ready) return WorkerState::kJoining;
   switch (member.progress.phase) {
     case WorkerPhase::kTraining:
-    case WorkerPhase::kEvaluating:
-      return WorkerState::kTraining;
-    case WorkerPhase::kPushing:
-      return WorkerState::kPushing;
+    case WorkerPhase::kEvaluating: return WorkerState::kTraining;
+    case WorkerPhase::kPushing: return WorkerState::kPushing;
     case WorkerPhase::kJoining:
     case WorkerPhase::kPulling:
-    case WorkerPhase::kWaiting:
-      return WorkerState::kWaiting;
+    case WorkerPhase::kWaiting: return WorkerState::kWaiting;
   }
   return WorkerState::kWaiting;
 }
