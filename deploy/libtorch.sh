@@ -3,7 +3,7 @@
 #
 # The pinned wheels come through pip, so an index, proxy or certificate configured for pip is used; pip checks their
 # SHA-256. They are unpacked beside the cache folder and renamed into place when complete: a folder that is there is
-# whole. Safe to run twice, at the same time, and to interrupt (wheels that arrived are kept for the next try).
+# whole. Safe to run twice, at the same time, and to interrupt.
 set -euo pipefail
 
 readonly VERSION=2.11.0
