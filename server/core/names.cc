@@ -16,6 +16,23 @@ const char* ReasonName(Reason reason) {
     case Reason::kOpened: return "opened";
     case Reason::kReassigned: return "reassigned";
     case Reason::kAborted: return "aborted";
+    case Reason::kFixed: return "fixed";
+    case Reason::kWarmup: return "warmup";
+    case Reason::kCalibration: return "calibration";
+    case Reason::kLearningRate: return "learning_rate";
+    case Reason::kAgreement: return "agreement";
+    case Reason::kPath: return "path";
+    case Reason::kDispersion: return "dispersion";
+    case Reason::kLoss: return "loss";
+    case Reason::kHeld: return "held";
+    case Reason::kRandom: return "random";
+    case Reason::kReplay: return "replay";
+    case Reason::kBudget: return "budget";
+    case Reason::kMinimum: return "minimum";
+    case Reason::kMaximum: return "maximum";
+    case Reason::kSpike: return "spike";
+    case Reason::kNoGrowth: return "no_growth";
+    case Reason::kLastInterval: return "last_interval";
     case Reason::kAllDelivered: return "all_delivered";
     case Reason::kOthersGone: return "others_gone";
     case Reason::kDisconnectGrace: return "disconnect_grace";
@@ -46,6 +63,7 @@ const char* DecisionKindName(DecisionKind kind) {
   switch (kind) {
     case DecisionKind::kMembership: return "membership";
     case DecisionKind::kRound: return "round";
+    case DecisionKind::kInterval: return "interval";
     case DecisionKind::kClose: return "close";
     case DecisionKind::kAdmission: return "admission";
     case DecisionKind::kRun: return "run";

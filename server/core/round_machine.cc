@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/check.h"
-#include "server/core/interval_policy.h"
 #include "server/core/round_machine_impl.h"
 
 namespace autoloco::server {
@@ -92,7 +91,8 @@ void RoundMachine::Impl::StartTraining(const std::vector<Member*>& members) {
   phase_ = RunPhase::kTraining;
   round_ = OpenRound{};
   round_.number = state_.version;
-  round_.inner_steps = FixedInterval(config_.interval_steps, state_.inner_steps_done, config_.total_inner_steps);
+  round_.inner_steps = static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(config_.interval_steps, config_.total_inner_steps - state_.inner_steps_done));
   round_.opened_at = now_;
   std::vector<std::string> names;
   for (Member* member : members) {

@@ -10,6 +10,7 @@
 
 #include "absl/time/time.h"
 #include "common/base/ids.h"
+#include "server/core/reasons.h"
 
 namespace autoloco::server {
 
@@ -97,52 +98,7 @@ struct CommitStats {
 
 enum class RunPhase { kWaiting, kTraining, kCommitting, kFinishing, kDone, kDraining };
 
-// Why the core did what it did: the same words in the log, in `autoloco status` and as a metric label.
-enum class DecisionKind { kMembership, kRound, kClose, kAdmission, kRun };
-enum class Reason {
-  // kMembership
-  kJoined,
-  kReconnected,
-  kReplaced,       // a newer incarnation of the same name fenced it out
-  kSessionBroken,  // the stream ended without a goodbye; the lease runs on
-  kLeaseExpired,
-  kGoodbye,
-  kRefused,
-  kForgotten,  // an hour after it left
-  // kRound
-  kOpened,
-  kReassigned,  // strict mode: the successor of a lost worker takes over its interval
-  kAborted,     // every assigned worker is gone and none delivered
-  // kClose
-  kAllDelivered,
-  kOthersGone,       // all that can still deliver have delivered
-  kDisconnectGrace,  // the missing ones have broken sessions and their grace has passed
-  // kAdmission
-  kAccepted,
-  kReplayed,
-  kLate,
-  kStale,
-  kNonFinite,
-  kRoundAborted,
-  kFenced,
-  kWrongRun,
-  kWrongLayout,
-  kWrongSize,
-  kChecksum,
-  kMalformed,
-  kNotAssigned,
-  kConflict,
-  // kRun
-  kWaitingForWorkers,
-  kCompleted,
-  kJoinTimeout,
-  kShutdown,
-  kCheckpointFailed,
-};
-
-// The name used in logs and labels, e.g. "lease_expired".
-const char* ReasonName(Reason reason);
-const char* DecisionKindName(DecisionKind kind);
+// The name used in logs and labels, e.g. "non_finite".
 const char* PushOutcomeName(PushOutcome outcome);
 
 // All that the core must remember across a restart; stored in every checkpoint. Valid between rounds.

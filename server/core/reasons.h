@@ -1,0 +1,74 @@
+// The reasons of the core's decisions.
+#ifndef AUTOLOCO_SERVER_CORE_REASONS_H_
+#define AUTOLOCO_SERVER_CORE_REASONS_H_
+
+namespace autoloco::server {
+
+// Why the core did what it did: the same words in the log, in `autoloco status` and as a metric label.
+enum class DecisionKind { kMembership, kRound, kInterval, kClose, kAdmission, kRun };
+enum class Reason {
+  // kMembership
+  kJoined,
+  kReconnected,
+  kReplaced,       // a newer incarnation of the same name fenced it out
+  kSessionBroken,  // the stream ended without a goodbye; the lease runs on
+  kLeaseExpired,
+  kGoodbye,
+  kRefused,
+  kForgotten,  // an hour after it left
+  // kRound
+  kOpened,
+  kReassigned,  // strict mode: the successor of a lost worker takes over its interval
+  kAborted,     // every assigned worker is gone and none delivered
+  // kInterval: what the length of the next interval follows
+  kFixed,
+  kWarmup,        // the reference interval until the inner warm-up is over
+  kCalibration,   // the reference interval while the references are measured
+  kLearningRate,  // the inner learning rate has fallen
+  kAgreement,     // so has the agreement of the workers, or it has risen
+  kPath,
+  kDispersion,
+  kLoss,
+  kHeld,  // the last round gave no number to go by
+  kRandom,
+  kReplay,
+  kBudget,  // ahead of or behind the planned number of rounds
+  kMinimum,
+  kMaximum,
+  kSpike,         // the last round's loss or delta jumped: interval and momentum are halved
+  kNoGrowth,      // a spike was lately
+  kLastInterval,  // cut to end with the run
+  // kClose
+  kAllDelivered,
+  kOthersGone,       // all that can still deliver have delivered
+  kDisconnectGrace,  // the missing ones have broken sessions and their grace has passed
+  // kAdmission
+  kAccepted,
+  kReplayed,
+  kLate,
+  kStale,
+  kNonFinite,
+  kRoundAborted,
+  kFenced,
+  kWrongRun,
+  kWrongLayout,
+  kWrongSize,
+  kChecksum,
+  kMalformed,
+  kNotAssigned,
+  kConflict,
+  // kRun
+  kWaitingForWorkers,
+  kCompleted,
+  kJoinTimeout,
+  kShutdown,
+  kCheckpointFailed,
+};
+
+// The name used in logs and labels, e.g. "lease_expired".
+const char* ReasonName(Reason reason);
+const char* DecisionKindName(DecisionKind kind);
+
+}  // namespace autoloco::server
+
+#endif  // AUTOLOCO_SERVER_CORE_REASONS_H_
