@@ -1,0 +1,39 @@
+// The settings that the server core acts on, as plain numbers; run_config.proto says what each one means.
+#ifndef AUTOLOCO_SERVER_CORE_CONFIG_H_
+#define AUTOLOCO_SERVER_CORE_CONFIG_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/time/time.h"
+#include "common/tensor/layout.h"
+
+namespace autoloco::server {
+
+struct CoreConfig {
+  std::string run_id;
+  std::uint32_t protocol_version = 0;
+  Layout layout;
+
+  std::uint64_t total_inner_steps = 0;
+  std::uint32_t interval_steps = 0;  // H of the fixed policy
+  std::uint32_t batch_size = 0;      // samples of one inner step
+  bool shared_data = true;
+  bool evaluate = true;
+
+  bool strict = false;
+  std::uint32_t min_workers = 1;
+  std::uint32_t start_workers = 0;  // 0: min_workers
+  std::uint32_t max_workers = 256;
+  absl::Duration lease;
+  absl::Duration disconnect_grace;
+  absl::Duration join_timeout;
+  absl::Duration finish_timeout;
+
+  std::uint32_t checkpoint_every_rounds = 0;  // 0: only at the end
+  std::uint64_t max_payload_bytes = 0;        // of one push, from layout and codec
+};
+
+}  // namespace autoloco::server
+
+#endif  // AUTOLOCO_SERVER_CORE_CONFIG_H_

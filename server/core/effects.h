@@ -1,0 +1,140 @@
+// Every output of the server core, one struct each. The shell carries them out in the order given; where an order
+// matters across effects, it is written here. An effect for a ticket or session that is gone is ignored.
+#ifndef AUTOLOCO_SERVER_CORE_EFFECTS_H_
+#define AUTOLOCO_SERVER_CORE_EFFECTS_H_
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/base/ids.h"
+#include "server/core/types.h"
+
+namespace autoloco::server {
+
+// ---------------------------------------------------------------------------------------------------- sessions
+struct SendWelcome {
+  Ticket session = 0;
+  Incarnation incarnation = 0;
+  Version version = 0;
+};
+struct SendAssignment {
+  Ticket session = 0;
+  Assignment assignment;
+};
+struct SendRoundClosed {
+  Ticket session = 0;
+  Round round = 0;
+  Version version = 0;
+  std::string params_digest;
+};
+struct SendAbort {
+  Ticket session = 0;
+  Round round = 0;
+  std::string reason;
+};
+struct SendDrain {
+  Ticket session = 0;
+  bool run_done = false;  // false: the server shuts down and will be back
+  std::string reason;
+};
+// Ends the stream with a status once what was sent before has left. SessionClosed follows.
+struct CloseSession {
+  Ticket session = 0;
+  absl::Status status;
+};
+
+// ---------------------------------------------------------------------------------------------------- pushes
+// The payload may come: exactly `payload_bytes`. PushVerified or PushCancelled follows.
+struct AdmitPush {
+  Ticket ticket = 0;
+  std::uint64_t payload_bytes = 0;
+};
+// Final. An accepted payload stays with the shell under its ticket.
+struct AnswerPush {
+  Ticket ticket = 0;
+  PushOutcome outcome = PushOutcome::kAccepted;
+  std::string reason;
+  bool replayed = false;
+};
+struct RefusePush {
+  Ticket ticket = 0;
+  absl::Status status;
+};
+// The payload held under the ticket will not be used.
+struct DropPayload {
+  Ticket ticket = 0;
+};
+struct AnswerPushStatus {
+  Ticket ticket = 0;
+  absl::Status status;  // not OK: refused, the rest is empty
+  bool known = false;
+  PushOutcome outcome = PushOutcome::kAccepted;
+  std::string reason;
+};
+
+// ---------------------------------------------------------------------------------------------------- pulls
+struct ServePull {
+  Ticket ticket = 0;
+  Version version = 0;  // the current one
+};
+struct RefusePull {
+  Ticket ticket = 0;
+  absl::Status status;
+};
+
+// ---------------------------------------------------------------------------------------------------- slow work
+// Turn the deltas into version round + 1: one at a time, answered by CommitDone; the payloads are dropped then. The
+// encoded snapshot of the new version must be servable before CommitDone is posted.
+struct StartCommit {
+  struct Contribution {
+    Ticket payload = 0;
+    std::string worker;
+    double weight = 0;  // sums to 1 over the contributions
+  };
+  Round round = 0;
+  std::vector<Contribution> contributions;  // in name order: the order of the sum
+};
+// Store version snapshot.version: runs before any later StartCommit changes the parameters. Answered by
+// CheckpointDone.
+struct StartCheckpoint {
+  CoreSnapshot snapshot;
+};
+
+// ---------------------------------------------------------------------------------------------------- what one sees
+// A decision and its reason, for the log and the metrics.
+struct Decision {
+  DecisionKind kind = DecisionKind::kRun;
+  Reason reason = Reason::kOpened;
+  Round round = 0;
+  WorkerId worker;   // empty: not about one worker
+  std::string text;  // details for a person
+};
+struct RoundCommitted {
+  Round round = 0;
+  std::uint32_t applied = 0;
+  std::uint32_t expected = 0;
+  absl::Duration duration;  // from opening to commit
+  absl::Duration wait;      // from the first delta to the last
+  std::string params_digest;
+  CommitStats stats;
+};
+struct EvaluationReady {
+  EvaluationPoint point;
+};
+// Last effect of a run: the process drains its calls and ends with this code. 0 done or shut down on request,
+// 75 too few workers (EX_TEMPFAIL), 1 failed.
+struct RunFinished {
+  int exit_code = 0;
+  std::string reason;
+};
+
+using Effect =
+    std::variant<SendWelcome, SendAssignment, SendRoundClosed, SendAbort, SendDrain, CloseSession, AdmitPush, AnswerPush,
+                 RefusePush, DropPayload, AnswerPushStatus, ServePull, RefusePull, StartCommit, StartCheckpoint, Decision,
+                 RoundCommitted, EvaluationReady, RunFinished>;
+
+}  // namespace autoloco::server
+
+#endif  // AUTOLOCO_SERVER_CORE_EFFECTS_H_

@@ -1,0 +1,200 @@
+// The nouns of the server core: plain values, no behaviour.
+#ifndef AUTOLOCO_SERVER_CORE_TYPES_H_
+#define AUTOLOCO_SERVER_CORE_TYPES_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "common/base/ids.h"
+
+namespace autoloco::server {
+
+// One life of a worker.
+struct WorkerId {
+  std::string name;
+  Incarnation incarnation = 0;
+  bool operator==(const WorkerId&) const = default;
+};
+
+// What every message from a worker says of its sender.
+struct Sender {
+  std::string run_id;
+  WorkerId worker;
+};
+
+// A push is known by this key: the same key is the same delta, or it is refused.
+struct PushKey {
+  WorkerId worker;
+  Round round = 0;
+  std::uint32_t fragment = 0;
+};
+
+// Scalars of one interval; IntervalReport of parameter_server.proto gives the units.
+struct IntervalReport {
+  std::uint32_t inner_steps = 0;
+  std::uint64_t tokens = 0;
+  double learning_rate_sum = 0;
+  double loss_mean = 0;
+  double loss_first = 0;
+  double loss_last = 0;
+  double gradient_norm_mean = 0;
+  double step_seconds_mean = 0;
+};
+
+// What became of a push that arrived whole.
+enum class PushOutcome { kAccepted, kLate, kStale, kNonFinite, kRoundAborted };
+
+// One interval of work; Assignment of parameter_server.proto says what each number means.
+struct Assignment {
+  Round round = 0;
+  std::uint32_t inner_steps = 0;  // 0: evaluate only
+  std::uint64_t first_inner_step = 0;
+  std::uint64_t first_sample = 0;
+  std::uint64_t sample_count = 0;
+  std::uint32_t evaluation_part = 0;
+  std::uint32_t evaluation_parts = 0;  // 0: no evaluation
+  bool operator==(const Assignment&) const = default;
+};
+
+// A worker's part of the held-out loss of one version.
+struct EvaluationPart {
+  Version version = 0;
+  double loss_sum = 0;  // nats
+  std::uint64_t tokens = 0;
+};
+
+struct EvaluationPoint {
+  Version version = 0;
+  std::uint64_t inner_step = 0;
+  double loss = 0;  // nats a token
+  std::uint64_t tokens = 0;
+};
+
+enum class WorkerPhase { kJoining, kTraining, kPushing, kWaiting, kPulling, kEvaluating };
+
+// What a worker reports with every heartbeat.
+struct Progress {
+  WorkerPhase phase = WorkerPhase::kJoining;
+  Round round = 0;
+  std::uint32_t steps_done = 0;
+  double loss = 0;
+  double tokens_per_second = 0;
+  double compute_share = 0;
+  std::optional<EvaluationPart> evaluation;
+};
+
+// Numbers of a commit, for metrics and the interval control; norms are L2, in fp64.
+struct CommitStats {
+  double mean_delta_norm = 0;
+  double momentum_norm = 0;
+  double parameter_norm = 0;
+  std::map<std::string, double> delta_norm_by_worker;
+};
+
+enum class RunPhase { kWaiting, kTraining, kCommitting, kFinishing, kDone, kDraining };
+
+// Why the core did what it did: the same words in the log, in `autoloco status` and as a metric label.
+enum class DecisionKind { kMembership, kRound, kClose, kAdmission, kRun };
+enum class Reason {
+  // kMembership
+  kJoined,
+  kReconnected,
+  kReplaced,         // a newer incarnation of the same name fenced it out
+  kSessionBroken,    // the stream ended without a goodbye; the lease runs on
+  kLeaseExpired,
+  kGoodbye,
+  kRefused,
+  kForgotten,        // an hour after it left
+  // kRound
+  kOpened,
+  kReassigned,       // strict mode: the successor of a lost worker takes over its interval
+  kAborted,          // every assigned worker is gone and none delivered
+  // kClose
+  kAllDelivered,
+  kOthersGone,       // all that can still deliver have delivered
+  kDisconnectGrace,  // the missing ones have broken sessions and their grace has passed
+  // kAdmission
+  kAccepted,
+  kReplayed,
+  kLate,
+  kStale,
+  kNonFinite,
+  kRoundAborted,
+  kFenced,
+  kWrongRun,
+  kWrongLayout,
+  kWrongSize,
+  kChecksum,
+  kMalformed,
+  kNotAssigned,
+  kConflict,
+  // kRun
+  kWaitingForWorkers,
+  kCompleted,
+  kJoinTimeout,
+  kShutdown,
+  kCheckpointFailed,
+};
+
+// The name used in logs and labels, e.g. "lease_expired".
+const char* ReasonName(Reason reason);
+const char* DecisionKindName(DecisionKind kind);
+const char* PushOutcomeName(PushOutcome outcome);
+
+// All that the core must remember across a restart; stored in every checkpoint. Valid between rounds.
+struct CoreSnapshot {
+  Version version = 0;
+  std::uint64_t inner_steps_done = 0;
+  std::uint64_t next_sample = 0;                           // shared data
+  std::map<std::string, std::uint64_t> next_sample_by_worker;  // own data
+  Incarnation next_incarnation = 1;
+  std::uint64_t rounds_aborted = 0;
+  std::uint64_t worker_inner_steps = 0;  // of all accepted deltas
+  std::vector<EvaluationPoint> evaluations;
+};
+
+enum class WorkerState { kJoining, kTraining, kPushing, kWaiting, kStale, kLeft };
+const char* WorkerStateName(WorkerState state);
+
+struct WorkerStatus {
+  WorkerId worker;
+  WorkerState state = WorkerState::kJoining;
+  bool alive = false;
+  Version base_version = 0;
+  std::uint32_t steps_done = 0;
+  std::uint32_t steps_target = 0;
+  double loss = 0;
+  double tokens_per_second = 0;
+  double compute_share = 0;
+  std::uint64_t tokens = 0;  // of all its accepted deltas
+  absl::Time last_seen;
+  std::string reason;
+};
+
+// The whole run at one instant, for GetStatus and the metrics.
+struct RunStatus {
+  RunPhase phase = RunPhase::kWaiting;
+  std::string reason;
+  Version version = 0;
+  Round round = 0;
+  std::uint64_t inner_steps_done = 0;
+  std::uint64_t inner_steps_total = 0;
+  std::uint32_t interval_steps = 0;
+  std::uint32_t alive = 0;
+  std::uint32_t assigned = 0;
+  std::uint32_t contributed = 0;
+  std::uint32_t applied = 0;
+  std::uint64_t rounds_committed = 0;
+  std::uint64_t rounds_aborted = 0;
+  std::uint64_t worker_inner_steps = 0;
+  std::vector<WorkerStatus> workers;  // by name
+  std::vector<EvaluationPoint> evaluations;
+};
+
+}  // namespace autoloco::server
+
+#endif  // AUTOLOCO_SERVER_CORE_TYPES_H_
