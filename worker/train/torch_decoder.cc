@@ -97,31 +97,28 @@ at::Tensor TorchDecoder::Attention(const Block& block, const at::Tensor& input) 
   const std::int64_t columns = input.size(1);
   const std::int64_t heads = shape_.heads;
   const std::int64_t kv_heads = shape_.kv_heads;
-  const at::Tensor all = at::linear(input, block.query_key_value).view({rows, columns, heads + 2 * kv_heads, head_size_});
-  const at::Tensor rotated = Rotate(all.narrow(2, 0, heads + kv_heads));
-  const at::Tensor query = rotated.narrow(2, 0, heads).transpose(1, 2);  // (rows, heads, columns, head)
-  const at::Tensor key = rotated.narrow(2, heads, kv_heads).transpose(1, 2);
-  const at::Tensor value = all.narrow(2, heads + kv_heads, kv_heads).transpose(1, 2);
-  const at::Tensor mixed =
-      at::scaled_dot_product_attention(query, key, value, /*attn_mask=*/{}, /*dropout_p=*/0, /*is_causal=*/true,
-                                       /*scale=*/std::nullopt, /*enable_gqa=*/heads != kv_heads);
+  // Splits, not slices: the backward of a split is one copy, that of slices a zero-filled tensor each.
+  const std::vector<at::Tensor> parts = at::linear(input, block.query_key_value)
+                                            .view({rows, columns, heads + 2 * kv_heads, head_size_})
+                                            .split_with_sizes({heads + kv_heads, kv_heads}, 2);
+  const std::vector<at::Tensor> rotated = Rotate(parts[0]).split_with_sizes({heads, kv_heads}, 2);
+  const at::Tensor mixed = at::scaled_dot_product_attention(  // (rows, heads, columns, head)
+      rotated[0].transpose(1, 2), rotated[1].transpose(1, 2), parts[1].transpose(1, 2), /*attn_mask=*/{},
+      /*dropout_p=*/0, /*is_causal=*/true, /*scale=*/std::nullopt, /*enable_gqa=*/heads != kv_heads);
   return at::linear(mixed.transpose(1, 2).reshape({rows, columns, heads * head_size_}), block.attention_output);
 }
 
 at::Tensor TorchDecoder::Mlp(const Block& block, const at::Tensor& input) const {
-  const std::int64_t hidden = shape_.mlp_hidden;
-  const at::Tensor both = at::linear(input, block.gate_up);
-  return at::linear(at::silu(both.narrow(-1, 0, hidden)) * both.narrow(-1, hidden, hidden), block.down);
+  const std::vector<at::Tensor> gate_up = at::linear(input, block.gate_up).chunk(2, -1);
+  return at::linear(at::silu(gate_up[0]) * gate_up[1], block.down);
 }
 
 // heads (rows, columns, any, head): the pair (i, i + head / 2) of every head turns by the position's angle.
 at::Tensor TorchDecoder::Rotate(const at::Tensor& heads) const {
-  const std::int64_t half = head_size_ / 2;
   const at::Tensor cosines = cosines_.narrow(0, 0, heads.size(1));
   const at::Tensor sines = sines_.narrow(0, 0, heads.size(1));
-  const at::Tensor first = heads.narrow(-1, 0, half);
-  const at::Tensor second = heads.narrow(-1, half, half);
-  return at::cat({first * cosines - second * sines, second * cosines + first * sines}, -1);
+  const std::vector<at::Tensor> halves = heads.chunk(2, -1);
+  return at::cat({halves[0] * cosines - halves[1] * sines, halves[1] * cosines + halves[0] * sines}, -1);
 }
 
 at::Tensor TorchDecoder::Norm(const at::Tensor& input, const at::Tensor& weight) const {
