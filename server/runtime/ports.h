@@ -1,0 +1,68 @@
+// What the runtime asks of the rooms above it: storage and telemetry. main.cc plugs the real ones in; the simulation and
+// tests plug in their own.
+#ifndef AUTOLOCO_SERVER_RUNTIME_PORTS_H_
+#define AUTOLOCO_SERVER_RUNTIME_PORTS_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "server/core/effects.h"
+#include "server/core/types.h"
+
+namespace autoloco::server {
+
+// What a checkpoint holds. The spans are borrowed for the call.
+struct CheckpointContent {
+  CoreSnapshot snapshot;
+  std::string params_digest;
+  std::span<const float> params;    // exact parameters, layout order
+  std::span<const float> momentum;  // outer momentum, layout order
+};
+
+struct StoredCheckpoint {
+  std::string path;
+  std::uint64_t bytes = 0;
+};
+
+// Called by one thread at a time, never the event loop's.
+class CheckpointStore {
+ public:
+  virtual ~CheckpointStore() = default;
+  // Durable and complete when it returns OK; on an error nothing that was there before is lost. Removes checkpoints
+  // beyond the number to keep, never the newest one whose tensors are all finite.
+  virtual absl::StatusOr<StoredCheckpoint> Write(const CheckpointContent& content) = 0;
+};
+
+enum class Direction { kPush, kPull };
+
+// Where everything that happens is seen: metrics and log lines. Thread-safe, and quick: never blocks on I/O other than a
+// log line.
+class Telemetry {
+ public:
+  virtual ~Telemetry() = default;
+
+  virtual void OnDecision(const Decision& decision) = 0;
+  virtual void OnRoundCommitted(const RoundCommitted& round) = 0;
+  virtual void OnEvaluation(const EvaluationPoint& point) = 0;
+  // `outcome`: a label of autoloco_pushes_total (PushOutcomeName, or "replayed", or the reason of a refusal).
+  virtual void OnPushAnswered(absl::string_view outcome) = 0;
+  // One transfer that moved all its bytes. wire_bytes: payload as sent; raw_bytes: the same values in fp32.
+  virtual void OnTransfer(Direction direction, std::uint64_t wire_bytes, std::uint64_t raw_bytes,
+                          absl::Duration duration) = 0;
+  virtual void OnCommit(absl::Duration duration) = 0;
+  virtual void OnCheckpoint(const absl::StatusOr<StoredCheckpoint>& result, absl::Duration duration) = 0;
+  // After every event of the loop, at most ten times a second.
+  virtual void OnStatus(const RunStatus& status) = 0;
+  // One call of the gRPC services began or ended; `method` such as "Push", `code` such as "OK".
+  virtual void OnCallStarted(absl::string_view service, absl::string_view method) = 0;
+  virtual void OnCallHandled(absl::string_view service, absl::string_view method, absl::string_view code,
+                             absl::Duration duration) = 0;
+};
+
+}  // namespace autoloco::server
+
+#endif  // AUTOLOCO_SERVER_RUNTIME_PORTS_H_
