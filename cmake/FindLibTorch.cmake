@@ -10,6 +10,8 @@
 # libtorch_cpu.so and libc10.so are linked by path: libtorch.so would drag in every CUDA library, and the package's own
 # TorchConfig.cmake demands a CUDA compiler. CUDA is used when the folder has libtorch_cuda.so and everything it needs.
 #
+# Also runs in script mode (cmake/ProbeLibTorch.cmake, used by deploy/setup.sh), where it defines no target.
+#
 # Result: LibTorch_FOUND, LibTorch_VERSION, LibTorch_ROOT_DIR, LibTorch_CUDA (ON or OFF), LibTorch_REASON (why not).
 set(LIBTORCH "" CACHE PATH "LibTorch folder (with lib/ and include/); empty: search python3 and the cache folder")
 set(_libtorch_cache_name "libtorch-2.11.0-cpu")
@@ -149,7 +151,7 @@ if(LibTorch_ROOT_DIR)
       set(LibTorch_CUDA ON)
     endif()
   endif()
-  if(NOT TARGET LibTorch::LibTorch)
+  if(NOT CMAKE_SCRIPT_MODE_FILE AND NOT TARGET LibTorch::LibTorch)
     foreach(_library torch_cpu c10)
       add_library(LibTorch::${_library} SHARED IMPORTED)
       set_target_properties(LibTorch::${_library} PROPERTIES IMPORTED_LOCATION "${_libtorch_lib}/lib${_library}.so"
