@@ -49,13 +49,19 @@ void PushTracker::OnRoundClosed(Version version) {
   if (state_ != State::kNone && assignment_.round < version) round_closed_ = true;
 }
 
-bool PushTracker::OnUnknown() {
-  AUTOLOCO_CHECK(state_ == State::kAsking);
-  state_ = State::kDue;
-  return !round_closed_;
+bool PushTracker::OnEnded(Ticket ticket) {
+  if ((state_ != State::kSending && state_ != State::kAsking) || ticket != ticket_) return false;
+  state_ = State::kEnded;
+  return true;
 }
 
-absl::Duration PushTracker::OnBroken(absl::Time now) {
+void PushTracker::SendAgain() {
+  AUTOLOCO_CHECK(state_ == State::kEnded);
+  state_ = State::kDue;
+}
+
+absl::Duration PushTracker::Pause(absl::Time now) {
+  AUTOLOCO_CHECK(state_ == State::kEnded);
   const absl::Duration pause = backoff_.Next();
   state_ = State::kPausing;
   retry_at_ = now + pause;

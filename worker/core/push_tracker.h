@@ -42,16 +42,15 @@ class PushTracker {
   // REQUIRES: holds().
   const Assignment& assignment() const { return assignment_; }
 
-  // Whether the event ends the push or question under way.
-  bool Awaits(Ticket ticket) const {
-    return (state_ == State::kSending || state_ == State::kAsking) && ticket == ticket_;
-  }
-  // The server has said what became of it.
-  void OnAnswered() { state_ = State::kNone; }
-  // No delta is known under the key: it is sent again, or dropped (false) when its round is over.
-  bool OnUnknown();
-  // Broken: asks what became of it after the pause returned.
-  absl::Duration OnBroken(absl::Time now);
+  // The delta's round is over: it cannot count unless it arrived before.
+  bool round_closed() const { return round_closed_; }
+
+  // Whether `ticket` is the push or question under way; it is over then, and one of Drop, SendAgain and Pause follows.
+  bool OnEnded(Ticket ticket);
+  // The server knows of no delta under this key.
+  void SendAgain();
+  // The answer was lost: asks for it after the pause returned.
+  absl::Duration Pause(absl::Time now);
 
   std::optional<absl::Time> NextDeadline() const;
 
@@ -60,9 +59,10 @@ class PushTracker {
     kNone,
     kParked,    // waits for Resume
     kDue,       // to be sent with the next Advance
-    kSending,   // next: answered, kPausing
+    kSending,   // next: kEnded
     kPausing,   // until retry_at_; next: kAsking
-    kAsking,    // next: answered, kDue, kPausing
+    kAsking,    // next: kEnded
+    kEnded,     // the machine decides; next: kNone, kDue, kPausing, kParked
   };
 
   State state_ = State::kNone;

@@ -22,4 +22,13 @@ Verdict Judge(const absl::Status& status) {
   }
 }
 
+Verdict JudgePush(const absl::Status& status) {
+  const Verdict verdict = Judge(status);
+  if (verdict != Verdict::kStop || status.code() != absl::StatusCode::kFailedPrecondition) return verdict;
+  for (const char* fatal : {"incarnation replaced", "run id", "layout"}) {
+    if (absl::StartsWith(status.message(), fatal)) return Verdict::kStop;
+  }
+  return Verdict::kRebase;
+}
+
 }  // namespace autoloco::worker

@@ -16,6 +16,10 @@ enum class Verdict {
 // REQUIRES: !status.ok().
 Verdict Judge(const absl::Status& status);
 
+// The same for a push. A round that was aborted while the session was broken may have opened again without this worker:
+// its delta is then refused with FAILED_PRECONDITION, but nothing is wrong with the worker (kRebase).
+Verdict JudgePush(const absl::Status& status);
+
 }  // namespace autoloco::worker
 
 #endif  // AUTOLOCO_WORKER_CORE_VERDICT_H_

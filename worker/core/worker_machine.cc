@@ -130,7 +130,8 @@ void WorkerMachine::On(const Assigned& event) {
     return;
   }
   if (done_ == assignment || next_ == assignment) return;
-  if (push_.parked()) push_.Drop(effects_);
+  // Another interval of the same round (it was aborted and opened again), or a parked delta that is not asked for.
+  if (push_.parked() || (push_.holds() && push_.assignment().round == assignment.round)) push_.Drop(effects_);
   if (work_) CancelWorkInProgress(absl::StrCat("round ", assignment.round, " was assigned instead"));
   next_ = assignment;
 }
@@ -145,7 +146,7 @@ void WorkerMachine::On(const Aborted& event) {
   if (leaving_ || !link_.IsCurrent(event.session)) return;
   if (next_ && next_->round == event.round) next_.reset();
   if (work_ && work_->assignment.round == event.round) CancelWorkInProgress(event.reason);
-  if (push_.parked() && push_.assignment().round == event.round) push_.Drop(effects_);
+  if (push_.holds() && push_.assignment().round == event.round) push_.Drop(effects_);
 }
 
 void WorkerMachine::On(const Drained& event) {
@@ -289,7 +290,7 @@ void WorkerMachine::DropOutdated(Version version) {
 // ------------------------------------------------------------------------------------------------ push
 
 void WorkerMachine::On(const PushEnded& event) {
-  if (!push_.Awaits(event.ticket)) return;
+  if (!push_.OnEnded(event.ticket)) return;
   if (event.status.ok()) {
     PushAnswered(event.outcome, event.reason);
   } else {
@@ -298,14 +299,16 @@ void WorkerMachine::On(const PushEnded& event) {
 }
 
 void WorkerMachine::On(const PushStatusEnded& event) {
-  if (!push_.Awaits(event.ticket)) return;
+  if (!push_.OnEnded(event.ticket)) return;
   if (!event.status.ok()) {
     PushRefused(event.status);
   } else if (event.known) {
     PushAnswered(event.outcome, event.reason);
-  } else if (!push_.OnUnknown()) {
+  } else if (push_.round_closed()) {
     AddNote(NoteKind::kDropped, push_.assignment().round, "its round closed before the delta arrived", true);
     push_.Drop(effects_);
+  } else {
+    push_.SendAgain();
   }
 }
 
@@ -315,8 +318,7 @@ void WorkerMachine::PushAnswered(PushOutcome outcome, const std::string& reason)
   AddNote(NoteKind::kPushAnswered, assignment.round,
           reason.empty() ? PushOutcomeName(outcome) : absl::StrCat(PushOutcomeName(outcome), ": ", reason), !accepted);
   if (accepted) done_ = assignment;
-  push_.OnAnswered();
-  effects_->push_back(DropDelta{.round = assignment.round});
+  push_.Drop(effects_);
   if (outcome == PushOutcome::kNonFinite) {
     Leave(kExitFailed, absl::StrCat("the server refused the delta of round ", assignment.round, ": ", reason), false);
   }
@@ -324,22 +326,20 @@ void WorkerMachine::PushAnswered(PushOutcome outcome, const std::string& reason)
 
 void WorkerMachine::PushRefused(const absl::Status& status) {
   const Round round = push_.assignment().round;
-  switch (Judge(status)) {
+  switch (JudgePush(status)) {
     case Verdict::kRejoin:
       Rejoin(status.message());
       return;
     case Verdict::kStop:
-      push_.OnAnswered();
-      effects_->push_back(DropDelta{.round = round});
+      push_.Drop(effects_);
       Leave(kExitRefused, Text(status), false);
       return;
     case Verdict::kRebase:
       AddNote(NoteKind::kDropped, round, Text(status), true);
-      push_.OnAnswered();
-      effects_->push_back(DropDelta{.round = round});
+      push_.Drop(effects_);
       return;
     case Verdict::kRetry:
-      AddNote(NoteKind::kPushFailed, round, Paused(status, push_.OnBroken(now_)), true);
+      AddNote(NoteKind::kPushFailed, round, Paused(status, push_.Pause(now_)), true);
       return;
   }
 }
