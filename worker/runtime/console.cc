@@ -49,15 +49,15 @@ Console::~Console() {
   if (!line_.empty()) WriteToTerminal(kWipe);
 }
 
-void Console::BeforeLine() {
+// The lock is held over the log line in between, so that no Draw comes into it.
+void Console::BeforeLine() ABSL_NO_THREAD_SAFETY_ANALYSIS {
   draw_mutex_.Lock();
   if (!line_.empty()) WriteToTerminal(kWipe);
-  draw_mutex_.Unlock();
 }
 
-void Console::AfterLine() {
-  MutexLock lock(&draw_mutex_);
+void Console::AfterLine() ABSL_NO_THREAD_SAFETY_ANALYSIS {
   WriteToTerminal(line_);
+  draw_mutex_.Unlock();
 }
 
 void Console::Run() {
