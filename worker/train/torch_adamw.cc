@@ -40,7 +40,7 @@ TorchAdamW::TorchAdamW(const AdamWConfig& config, const Layout& layout, const at
 }
 
 double TorchAdamW::GradientNorm() const {
-  constexpr std::int64_t kChunk = 65536;
+  constexpr std::int64_t kChunk = 4096;
   const std::int64_t chunks = gradient_.numel() / kChunk;
   const at::Tensor whole = gradient_.narrow(0, 0, chunks * kChunk).view({chunks, kChunk});
   const at::Tensor rest = gradient_.narrow(0, chunks * kChunk, gradient_.numel() - chunks * kChunk).unsqueeze(0);
