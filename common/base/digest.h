@@ -13,6 +13,8 @@ namespace autoloco {
 // XXH3-64, seed 0.
 std::uint64_t Hash64(std::span<const std::byte> bytes);
 std::uint64_t Hash64(std::span<const float> values);  // over their little-endian bytes
+// The same over `first` and `second`, one after the other.
+std::uint64_t Hash64(std::span<const std::byte> first, std::span<const std::byte> second);
 
 // XXH3-128, seed 0, as 32 lower-case hexadecimal digits (the canonical, big-endian form).
 std::string Digest128(std::span<const std::byte> bytes);

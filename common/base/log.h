@@ -47,8 +47,8 @@ class Log {
   Log& Add(absl::string_view key, double value);
   Log& Add(absl::string_view key, bool value);
   template <typename Integer>
-    requires(std::is_integral_v<Integer> && !std::is_same_v<Integer, bool>)
-  Log& Add(absl::string_view key, Integer value) {
+  requires(std::is_integral_v<Integer> && !std::is_same_v<Integer, bool>) Log& Add(absl::string_view key,
+                                                                                   Integer value) {
     if constexpr (std::is_signed_v<Integer>) {
       return AddSigned(key, static_cast<std::int64_t>(value));
     } else {
@@ -63,6 +63,7 @@ class Log {
 
   const LogLevel level_;
   const bool enabled_;
+  const bool json_;
   std::string line_;
 };
 

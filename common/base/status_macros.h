@@ -9,10 +9,10 @@
 #include "absl/status/statusor.h"
 
 // Returns the status of `expression` from the enclosing function unless it is OK.
-#define AUTOLOCO_RETURN_IF_ERROR(expression)                 \
-  do {                                                       \
-    absl::Status autoloco_status_ = (expression);            \
-    if (!autoloco_status_.ok()) return autoloco_status_;     \
+#define AUTOLOCO_RETURN_IF_ERROR(expression)             \
+  do {                                                   \
+    absl::Status autoloco_status_ = (expression);        \
+    if (!autoloco_status_.ok()) return autoloco_status_; \
   } while (false)
 
 // AUTOLOCO_ASSIGN_OR_RETURN(auto x, F()): declares or assigns `x`, or returns the status of F().

@@ -4,7 +4,8 @@
 // A payload is the blocks 0, 1, ... of the flat vector, one after another, each `kBlockValues` values (the last one
 // shorter) and self-contained:
 //
-//   u32 index | u8 codec | u8 stored (0 zstd, 1 raw) | u16 zero | u32 body_bytes | u64 XXH3-64 of header and body | body
+//   u32 index | u8 codec | u8 stored (0 zstd, 1 raw) | u16 zero | u32 body_bytes | u64 XXH3-64 of header and body |
+//   body
 //
 // Every decoder takes hostile bytes: sizes are bounded by the value count before memory is taken or read.
 #ifndef AUTOLOCO_COMMON_CODEC_DELTA_CODEC_H_
@@ -28,8 +29,8 @@ enum class Codec : std::uint8_t {
   kBf16 = 2,  // rounded to nearest even; NaN stays NaN
 };
 
-inline constexpr std::uint64_t kBlockValues = 65536;   // part of the wire format
-inline constexpr std::size_t kBlockHeaderBytes = 20;   // part of the wire format
+inline constexpr std::uint64_t kBlockValues = 65536;  // part of the wire format
+inline constexpr std::size_t kBlockHeaderBytes = 20;  // part of the wire format
 
 inline std::uint64_t BlockCount(std::uint64_t value_count) { return (value_count + kBlockValues - 1) / kBlockValues; }
 // Values in block `index` of a vector of `value_count`. REQUIRES: index < BlockCount(value_count).

@@ -1,0 +1,83 @@
+// Reads and writes safetensors files (Hugging Face's format): u64 header length, a JSON header, the tensors' bytes.
+// Files come from other people: every size is checked before it is used.
+#ifndef AUTOLOCO_COMMON_TENSOR_SAFETENSORS_H_
+#define AUTOLOCO_COMMON_TENSOR_SAFETENSORS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/base/memory_map.h"
+#include "common/tensor/layout.h"
+
+namespace autoloco {
+
+// Largest header that is read: the limit of the reference implementation.
+inline constexpr std::uint64_t kSafetensorsHeaderBytesMax = 100'000'000;
+
+// A tensor to be written: borrowed values, row-major fp32.
+struct TensorValues {
+  std::string name;
+  std::vector<std::uint64_t> shape;
+  std::span<const float> values;
+};
+
+// Replaces `path` in one atomic step (see WriteFileAtomically). Tensors are written as F32 in the given order.
+// `metadata` goes into __metadata__ next to {"format": "pt"}. INVALID_ARGUMENT: a shape that does not fit its values,
+// a name used twice or "__metadata__"; errors of the file system as FileError.
+absl::Status WriteSafetensors(const std::string& path, std::span<const TensorValues> tensors,
+                              const std::map<std::string, std::string>& metadata);
+
+// The tensors of `layout`, whose flat vector is `values`. REQUIRES: values.size() == layout.value_count().
+absl::Status SaveParameters(const std::string& path, const Layout& layout, std::span<const float> values,
+                            const std::map<std::string, std::string>& metadata);
+
+enum class TensorType { kF32, kBf16, kF16 };
+
+// A tensor of an open file.
+struct StoredTensor {
+  std::string name;
+  TensorType type;
+  std::vector<std::uint64_t> shape;  // may be empty (a scalar) or hold zeros, as the format allows
+  std::uint64_t count;               // values
+  std::span<const std::byte> bytes;  // lives as long as the file
+};
+
+// An open, memory-mapped file whose header has been checked: sizes in bounds, tensors tile the data without gap or
+// overlap. Movable. Immutable; thread-safe.
+class SafetensorsFile {
+ public:
+  // INVALID_ARGUMENT naming the file and what is wrong with it; errors of the file system as FileError.
+  static absl::StatusOr<SafetensorsFile> Open(const std::string& path);
+
+  const std::vector<StoredTensor>& tensors() const { return tensors_; }  // in the order of their bytes
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  // Null when there is none of that name.
+  const StoredTensor* Find(absl::string_view name) const;
+
+ private:
+  SafetensorsFile() = default;
+
+  MemoryMap map_;
+  std::vector<StoredTensor> tensors_;
+  std::map<std::string, std::size_t> index_by_name_;
+  std::map<std::string, std::string> metadata_;
+};
+
+// Converts to fp32 (exact for every type). REQUIRES: values.size() == tensor.count.
+void CopyValues(const StoredTensor& tensor, std::span<float> values);
+
+// Fills `values` (layout order) from a file that has exactly the tensors of `layout`, in any order. INVALID_ARGUMENT
+// naming file and tensor at the first that is missing, unknown or of another shape; `values` is then unchanged.
+// REQUIRES: values.size() == layout.value_count().
+absl::Status LoadParameters(const std::string& path, const Layout& layout, std::span<float> values);
+
+}  // namespace autoloco
+
+#endif  // AUTOLOCO_COMMON_TENSOR_SAFETENSORS_H_

@@ -1,0 +1,75 @@
+// The round commit: from the deltas of a round, in one pass over the parameters, to the next version.
+//
+// With deltas d_1 .. d_n ("start minus end"), weights p_i that sum to 1, learning rate eta and momentum mu, for every
+// value, all in fp32, every operation rounded, none fused, in exactly this order:
+//
+//   D     = (((d_1 + d_2) + d_3) + ... + d_n) * (1 / n)     all weights equal; n = 1: D = d_1
+//   D     = ((p_1 d_1 + p_2 d_2) + ...) + p_n d_n           otherwise, p_i rounded to fp32 once
+//   b     = mu b + D
+//   theta = theta - eta (D + mu b)                          nesterov
+//   theta = theta - eta b                                   otherwise
+//
+// This is torch.optim.SGD(lr=eta, momentum=mu, nesterov) on the gradient D with b starting at 0. With n = 1, eta = 1,
+// mu = 0 the result is theta - (theta - theta_end), bit for bit (but for the sign of a zero).
+//
+// A block is decoded into cache, combined and applied before the next one is touched; no buffer of the size of the
+// model exists beside parameters and momentum. The result depends on the order of the contributions, which the caller
+// fixes (by worker name), and neither on threads nor on what arrived when. outer_step_reference.h is the same in plain
+// loops; tests hold the two equal bit for bit.
+#ifndef AUTOLOCO_SERVER_KERNELS_OUTER_STEP_H_
+#define AUTOLOCO_SERVER_KERNELS_OUTER_STEP_H_
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/base/parallel.h"
+#include "common/codec/delta_codec.h"
+
+namespace autoloco::server {
+
+// One worker's delta as it was pushed. The bytes are borrowed and must not change during the commit.
+struct Contribution {
+  std::span<const std::byte> payload;
+  Codec codec = Codec::kFp32;
+  double weight = 0;  // p_i
+};
+
+struct OuterCoefficients {
+  double learning_rate = 0.7;  // eta
+  double momentum = 0.9;       // mu
+  bool nesterov = true;
+};
+
+// What the commit saw. Sums of squares in fp64, in an order that depends on the number of values alone.
+struct OuterStepStatistics {
+  std::vector<double> delta_squared_norms;  // |d_i|^2, in the order of the contributions
+  double mean_delta_squared_norm = 0;       // |D|^2
+  double momentum_squared_norm = 0;         // |b|^2 after the step
+  double params_squared_norm = 0;           // |theta|^2 after the step
+  bool finite = true;                       // no value of momentum and parameters is NaN or infinite after the step
+};
+
+// Applies one outer step to `params` and `momentum`, in place.
+// REQUIRES: params.size() == momentum.size(); the two do not overlap; the contributions' memory neither.
+//
+// INVALID_ARGUMENT: no contribution, a weight that is not positive and finite, weights whose sum is not 1 within 1e-9,
+// coefficients that are not finite, a payload whose block headers do not tile it. Nothing has been changed then.
+// INTERNAL: a block failed its checksum or did not decode. Payloads are verified before they are acknowledged and are
+// immutable since, so this means damaged memory or disk. Some blocks have taken the step and others have not: the
+// caller must not use or save `params` and `momentum` any more; it ends the process and recovers from the checkpoint.
+absl::StatusOr<OuterStepStatistics> ApplyOuterStep(std::span<const Contribution> contributions,
+                                                   const OuterCoefficients& coefficients, std::span<float> params,
+                                                   std::span<float> momentum, WorkPool* pool);
+
+// The checks on weights and coefficients that ApplyOuterStep makes, by themselves.
+absl::Status ValidateOuterStep(std::span<const Contribution> contributions, const OuterCoefficients& coefficients);
+
+// Whether all weights are the same number: the plain mean is taken then.
+bool HasUniformWeights(std::span<const Contribution> contributions);
+
+}  // namespace autoloco::server
+
+#endif  // AUTOLOCO_SERVER_KERNELS_OUTER_STEP_H_

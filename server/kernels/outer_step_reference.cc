@@ -1,0 +1,68 @@
+#include "server/kernels/outer_step_reference.h"
+
+#include <cmath>
+
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
+
+namespace autoloco::server {
+namespace {
+
+double SumOfSquares(std::span<const float> values) {
+  double sum = 0;
+  for (const float value : values) sum += static_cast<double>(value) * value;
+  return sum;
+}
+
+bool AllFinite(std::span<const float> values) {
+  for (const float value : values) {
+    if (!std::isfinite(value)) return false;
+  }
+  return true;
+}
+
+// D of one value. `deltas[c][i]` is value i of contribution c.
+float Mean(std::span<const Contribution> contributions, bool uniform, const std::vector<std::vector<float>>& deltas,
+           std::size_t i) {
+  const std::size_t n = contributions.size();
+  if (uniform) {
+    float sum = deltas[0][i];
+    for (std::size_t c = 1; c < n; ++c) sum = sum + deltas[c][i];
+    return n == 1 ? sum : sum * (1.0f / static_cast<float>(n));
+  }
+  float sum = static_cast<float>(contributions[0].weight) * deltas[0][i];
+  for (std::size_t c = 1; c < n; ++c) sum = sum + static_cast<float>(contributions[c].weight) * deltas[c][i];
+  return sum;
+}
+
+}  // namespace
+
+absl::StatusOr<OuterStepStatistics> ApplyOuterStepReference(std::span<const Contribution> contributions,
+                                                            const OuterCoefficients& coefficients,
+                                                            std::span<float> params, std::span<float> momentum) {
+  AUTOLOCO_CHECK(params.size() == momentum.size());
+  AUTOLOCO_RETURN_IF_ERROR(ValidateOuterStep(contributions, coefficients));
+  OuterStepStatistics statistics;
+  std::vector<std::vector<float>> deltas;
+  for (const Contribution& contribution : contributions) {
+    std::vector<float>& delta = deltas.emplace_back(params.size());
+    AUTOLOCO_RETURN_IF_ERROR(DecodeVector(contribution.payload, contribution.codec, delta));
+    statistics.delta_squared_norms.push_back(SumOfSquares(delta));
+  }
+  const bool uniform = HasUniformWeights(contributions);
+  const auto eta = static_cast<float>(coefficients.learning_rate);
+  const auto mu = static_cast<float>(coefficients.momentum);
+  for (std::size_t i = 0; i < params.size(); ++i) {
+    const float d = Mean(contributions, uniform, deltas, i);
+    momentum[i] = mu * momentum[i] + d;
+    const float step = coefficients.nesterov ? d + mu * momentum[i] : momentum[i];
+    params[i] = params[i] - eta * step;
+    statistics.mean_delta_squared_norm += static_cast<double>(d) * d;
+  }
+  statistics.momentum_squared_norm = SumOfSquares(momentum);
+  statistics.params_squared_norm = SumOfSquares(params);
+  statistics.finite = AllFinite(params) && AllFinite(momentum);
+  return statistics;
+}
+
+}  // namespace autoloco::server
