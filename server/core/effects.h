@@ -130,10 +130,9 @@ struct RunFinished {
   std::string reason;
 };
 
-using Effect =
-    std::variant<SendWelcome, SendAssignment, SendRoundClosed, SendAbort, SendDrain, CloseSession, AdmitPush, AnswerPush,
-                 RefusePush, DropPayload, AnswerPushStatus, ServePull, RefusePull, StartCommit, StartCheckpoint, Decision,
-                 RoundCommitted, EvaluationReady, RunFinished>;
+using Effect = std::variant<SendWelcome, SendAssignment, SendRoundClosed, SendAbort, SendDrain, CloseSession, AdmitPush,
+                            AnswerPush, RefusePush, DropPayload, AnswerPushStatus, ServePull, RefusePull, StartCommit,
+                            StartCheckpoint, Decision, RoundCommitted, EvaluationReady, RunFinished>;
 
 }  // namespace autoloco::server
 

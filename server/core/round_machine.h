@@ -1,8 +1,8 @@
 // The server's core: who takes part, what each worker does next, when a round closes and with which deltas.
 //
 // Pure: the same configuration, snapshot and sequence of (now, event) give the same effects, bit for bit. No clock,
-// thread, file, socket, tensor or log; the shell (server/runtime) and the simulation drive it alike. server/core/README.md
-// draws the states.
+// thread, file, socket, tensor or log; the shell (server/runtime) and the simulation drive it alike.
+// server/core/README.md draws the states.
 #ifndef AUTOLOCO_SERVER_CORE_ROUND_MACHINE_H_
 #define AUTOLOCO_SERVER_CORE_ROUND_MACHINE_H_
 

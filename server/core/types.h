@@ -103,16 +103,16 @@ enum class Reason {
   // kMembership
   kJoined,
   kReconnected,
-  kReplaced,         // a newer incarnation of the same name fenced it out
-  kSessionBroken,    // the stream ended without a goodbye; the lease runs on
+  kReplaced,       // a newer incarnation of the same name fenced it out
+  kSessionBroken,  // the stream ended without a goodbye; the lease runs on
   kLeaseExpired,
   kGoodbye,
   kRefused,
-  kForgotten,        // an hour after it left
+  kForgotten,  // an hour after it left
   // kRound
   kOpened,
-  kReassigned,       // strict mode: the successor of a lost worker takes over its interval
-  kAborted,          // every assigned worker is gone and none delivered
+  kReassigned,  // strict mode: the successor of a lost worker takes over its interval
+  kAborted,     // every assigned worker is gone and none delivered
   // kClose
   kAllDelivered,
   kOthersGone,       // all that can still deliver have delivered
@@ -149,7 +149,7 @@ const char* PushOutcomeName(PushOutcome outcome);
 struct CoreSnapshot {
   Version version = 0;
   std::uint64_t inner_steps_done = 0;
-  std::uint64_t next_sample = 0;                           // shared data
+  std::uint64_t next_sample = 0;                               // shared data
   std::map<std::string, std::uint64_t> next_sample_by_worker;  // own data
   Incarnation next_incarnation = 1;
   std::uint64_t rounds_aborted = 0;

@@ -1,0 +1,46 @@
+// The held-out loss of a version, put together from the parts that its workers evaluated.
+#ifndef AUTOLOCO_SERVER_CORE_EVALUATION_BOOK_H_
+#define AUTOLOCO_SERVER_CORE_EVALUATION_BOOK_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/ids.h"
+#include "server/core/types.h"
+
+namespace autoloco::server {
+
+// Not thread-safe; the core's own. One version at a time.
+class EvaluationBook {
+ public:
+  explicit EvaluationBook(std::vector<EvaluationPoint> history) : history_(std::move(history)) {}
+
+  // From now on parts of `version` are taken, one a worker, `parts` in all.
+  void Begin(Version version, std::uint64_t inner_step, std::uint32_t parts);
+  // True when the part was new, of the version under way and of at least one token.
+  bool Add(const std::string& worker, const EvaluationPart& part);
+  bool Has(const std::string& worker) const { return parts_.count(worker) != 0; }
+  bool UnderWay() const { return wanted_ > 0; }
+  bool Complete() const { return wanted_ > 0 && parts_.size() == wanted_; }
+  // Ends the version under way: the loss over the parts that came, summed in name order; none if none came. A loss that
+  // is not finite is returned, so that it shows, but stays out of the history.
+  std::optional<EvaluationPoint> Finish();
+
+  // The first point and the last kPointsKept ones, oldest first.
+  const std::vector<EvaluationPoint>& history() const { return history_; }
+  static constexpr std::size_t kPointsKept = 20;
+
+ private:
+  Version version_ = 0;
+  std::uint64_t inner_step_ = 0;
+  std::uint32_t wanted_ = 0;  // 0: nothing under way
+  std::map<std::string, EvaluationPart> parts_;
+  std::vector<EvaluationPoint> history_;
+};
+
+}  // namespace autoloco::server
+
+#endif  // AUTOLOCO_SERVER_CORE_EVALUATION_BOOK_H_

@@ -1,0 +1,93 @@
+#include "server/core/membership.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace autoloco::server {
+
+Member* Membership::Find(const std::string& name) {
+  const auto it = members_.find(name);
+  return it == members_.end() ? nullptr : &it->second;
+}
+
+const Member* Membership::Find(const std::string& name) const {
+  const auto it = members_.find(name);
+  return it == members_.end() ? nullptr : &it->second;
+}
+
+Member* Membership::FindBySession(Ticket session) {
+  const auto it = by_session_.find(session);
+  return it == by_session_.end() ? nullptr : Find(it->second);
+}
+
+Member* Membership::Begin(const std::string& name, Incarnation incarnation, Ticket session, absl::Time now) {
+  Member& member = members_[name];
+  Bind(&member, 0, now);
+  const std::uint64_t tokens = member.tokens;
+  member = Member{};
+  member.id = {name, incarnation};
+  member.last_seen = now;
+  member.tokens = tokens;
+  Bind(&member, session, now);
+  return &member;
+}
+
+void Membership::Bind(Member* member, Ticket session, absl::Time now) {
+  if (member->session != 0) by_session_.erase(member->session);
+  member->session = session;
+  if (session != 0) {
+    by_session_[session] = member->id.name;
+  } else {
+    member->disconnected_at = now;
+  }
+}
+
+void Membership::Leave(Member* member, Reason reason, std::string text, absl::Time now) {
+  Bind(member, 0, now);
+  member->alive = false;
+  member->ready = false;
+  member->left_at = now;
+  member->reason = reason;
+  member->text = std::move(text);
+}
+
+std::vector<WorkerId> Membership::Forget(absl::Time before) {
+  std::vector<WorkerId> forgotten;
+  for (auto it = members_.begin(); it != members_.end();) {
+    if (!it->second.alive && it->second.left_at <= before) {
+      forgotten.push_back(it->second.id);
+      it = members_.erase(it);
+    } else {
+      ++it;
+    }
+  }
+  return forgotten;
+}
+
+std::uint32_t Membership::AliveCount() const {
+  return static_cast<std::uint32_t>(
+      std::count_if(members_.begin(), members_.end(), [](const auto& entry) { return entry.second.alive; }));
+}
+
+bool Membership::IsEligible(const Member& member, absl::Time now, absl::Duration grace) {
+  return member.alive && member.ready && (member.session != 0 || now - member.disconnected_at < grace);
+}
+
+std::vector<Member*> Membership::Eligible(absl::Time now, absl::Duration grace) {
+  std::vector<Member*> eligible;
+  for (auto& [name, member] : members_) {
+    if (IsEligible(member, now, grace)) eligible.push_back(&member);
+  }
+  return eligible;
+}
+
+std::optional<absl::Time> Membership::NextDeadline(absl::Duration lease, absl::Duration memory) const {
+  std::optional<absl::Time> next;
+  for (const auto& [name, member] : members_) {
+    const absl::Time due = member.alive ? member.last_seen + lease : member.left_at + memory;
+    if (!next || due < *next) next = due;
+  }
+  return next;
+}
+
+}  // namespace autoloco::server

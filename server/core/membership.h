@@ -1,0 +1,65 @@
+// Who is there: every worker the server knows, by name, with its life, its session and when it was last heard of.
+#ifndef AUTOLOCO_SERVER_CORE_MEMBERSHIP_H_
+#define AUTOLOCO_SERVER_CORE_MEMBERSHIP_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "common/base/ids.h"
+#include "server/core/types.h"
+
+namespace autoloco::server {
+
+struct Member {
+  WorkerId id;
+  Ticket session = 0;  // 0: no open session
+  absl::Time last_seen;
+  absl::Time disconnected_at;  // meaningful while session == 0
+  bool alive = true;           // false: left, expired or refused
+  bool ready = false;          // has built its model and can be assigned
+  absl::Time left_at;          // meaningful while !alive
+  Reason reason = Reason::kJoined;
+  std::string text;
+  Version base_version = 0;
+  Progress progress;
+  std::uint64_t tokens = 0;  // of its applied deltas
+};
+
+// Not thread-safe; the core's own. Iterates in name order, which is the order of everything that is summed or leased.
+class Membership {
+ public:
+  // Null where unknown. Pointers stay valid until Forget.
+  Member* Find(const std::string& name);
+  const Member* Find(const std::string& name) const;
+  Member* FindBySession(Ticket session);
+
+  // Starts a new life of `name`, over whatever was known of it; its applied tokens are kept.
+  Member* Begin(const std::string& name, Incarnation incarnation, Ticket session, absl::Time now);
+  // Binds `member` to `session`, or to none with 0.
+  void Bind(Member* member, Ticket session, absl::Time now);
+  void Leave(Member* member, Reason reason, std::string text, absl::Time now);
+  // Drops what is known of workers that left before `before`; returns their ids.
+  std::vector<WorkerId> Forget(absl::Time before);
+
+  std::uint32_t AliveCount() const;
+  // Alive, ready, and connected or disconnected for less than `grace`.
+  static bool IsEligible(const Member& member, absl::Time now, absl::Duration grace);
+  std::vector<Member*> Eligible(absl::Time now, absl::Duration grace);
+  // Earliest time at which a lease expires or a worker that left is forgotten.
+  std::optional<absl::Time> NextDeadline(absl::Duration lease, absl::Duration memory) const;
+
+  const std::map<std::string, Member>& all() const { return members_; }
+  std::map<std::string, Member>& all() { return members_; }
+
+ private:
+  std::map<std::string, Member> members_;
+  std::map<Ticket, std::string> by_session_;
+};
+
+}  // namespace autoloco::server
+
+#endif  // AUTOLOCO_SERVER_CORE_MEMBERSHIP_H_

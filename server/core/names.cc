@@ -1,0 +1,79 @@
+// The words for the core's enums: the same in logs, status and metric labels.
+#include "server/core/types.h"
+
+namespace autoloco::server {
+
+const char* ReasonName(Reason reason) {
+  switch (reason) {
+    case Reason::kJoined: return "joined";
+    case Reason::kReconnected: return "reconnected";
+    case Reason::kReplaced: return "replaced";
+    case Reason::kSessionBroken: return "session_broken";
+    case Reason::kLeaseExpired: return "lease_expired";
+    case Reason::kGoodbye: return "goodbye";
+    case Reason::kRefused: return "refused";
+    case Reason::kForgotten: return "forgotten";
+    case Reason::kOpened: return "opened";
+    case Reason::kReassigned: return "reassigned";
+    case Reason::kAborted: return "aborted";
+    case Reason::kAllDelivered: return "all_delivered";
+    case Reason::kOthersGone: return "others_gone";
+    case Reason::kDisconnectGrace: return "disconnect_grace";
+    case Reason::kAccepted: return "accepted";
+    case Reason::kReplayed: return "replayed";
+    case Reason::kLate: return "late";
+    case Reason::kStale: return "stale";
+    case Reason::kNonFinite: return "non_finite";
+    case Reason::kRoundAborted: return "round_aborted";
+    case Reason::kFenced: return "fenced";
+    case Reason::kWrongRun: return "wrong_run";
+    case Reason::kWrongLayout: return "layout";
+    case Reason::kWrongSize: return "size";
+    case Reason::kChecksum: return "checksum";
+    case Reason::kMalformed: return "malformed";
+    case Reason::kNotAssigned: return "not_assigned";
+    case Reason::kConflict: return "conflict";
+    case Reason::kWaitingForWorkers: return "waiting_for_workers";
+    case Reason::kCompleted: return "completed";
+    case Reason::kJoinTimeout: return "join_timeout";
+    case Reason::kShutdown: return "shutdown";
+    case Reason::kCheckpointFailed: return "checkpoint_failed";
+  }
+  return "unknown";
+}
+
+const char* DecisionKindName(DecisionKind kind) {
+  switch (kind) {
+    case DecisionKind::kMembership: return "membership";
+    case DecisionKind::kRound: return "round";
+    case DecisionKind::kClose: return "close";
+    case DecisionKind::kAdmission: return "admission";
+    case DecisionKind::kRun: return "run";
+  }
+  return "unknown";
+}
+
+const char* PushOutcomeName(PushOutcome outcome) {
+  switch (outcome) {
+    case PushOutcome::kAccepted: return "accepted";
+    case PushOutcome::kLate: return "late";
+    case PushOutcome::kStale: return "stale";
+    case PushOutcome::kNonFinite: return "non_finite";
+    case PushOutcome::kRoundAborted: return "round_aborted";
+  }
+  return "unknown";
+}
+
+const char* WorkerStateName(WorkerState state) {
+  switch (state) {
+    case WorkerState::kJoining: return "joining";
+    case WorkerState::kTraining: return "training";
+    case WorkerState::kPushing: return "pushing";
+    case WorkerState::kWaiting: return "waiting";
+    case WorkerState::kStale: return "stale";
+    case WorkerState::kLeft: return "left";
+  }
+  return "unknown";
+}
+
+}  // namespace autoloco::server

@@ -1,0 +1,150 @@
+// The inside of RoundMachine, shared by its three source files: sessions, pushes and pulls, rounds.
+#ifndef AUTOLOCO_SERVER_CORE_ROUND_MACHINE_IMPL_H_
+#define AUTOLOCO_SERVER_CORE_ROUND_MACHINE_IMPL_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "server/core/config.h"
+#include "server/core/effects.h"
+#include "server/core/evaluation_book.h"
+#include "server/core/events.h"
+#include "server/core/membership.h"
+#include "server/core/open_round.h"
+#include "server/core/push_register.h"
+#include "server/core/round_machine.h"
+#include "server/core/types.h"
+
+namespace autoloco::server {
+
+class RoundMachine::Impl {
+ public:
+  Impl(const CoreConfig& config, const CoreSnapshot& snapshot, absl::Time now);
+
+  void Step(absl::Time now, const Event& event, std::vector<Effect>* effects);
+  std::optional<absl::Time> NextDeadline() const;
+  RunStatus Status() const;
+
+ private:
+  // A push whose answer is still owed.
+  struct PendingPush {
+    PushKey key;
+    std::string payload_digest;
+    IntervalReport report;
+  };
+  // How the run is to end, once the last checkpoint is written.
+  struct Ending {
+    int exit_code = 0;
+    Reason reason = Reason::kCompleted;
+    std::string text;
+  };
+
+  // round_machine_sessions.cc
+  void On(const HelloReceived& hello);
+  void On(const ReadyReceived& ready);
+  void On(const ProgressReceived& progress);
+  void On(const GoodbyeReceived& goodbye);
+  void On(const SessionClosed& closed);
+  void On(const WorkerHeard& heard);
+  absl::Status CheckHello(const HelloReceived& hello) const;
+  absl::Status CheckRoomFor(const std::string& name) const;
+  void Join(const HelloReceived& hello);
+  void Reconnect(const HelloReceived& hello);
+  absl::Status CheckReady(const ReadyReceived& ready) const;
+  void ResendAssignment(const Member& member);
+  void ExpireLeases();
+  // The member that speaks on `session` under this identity; null (and the session closed) where they do not match.
+  Member* Speaker(Ticket session, const Sender& sender);
+  void RefuseSession(Ticket session, const WorkerId& worker, const absl::Status& status);
+
+  // round_machine_pushes.cc
+  void On(const PushOpened& push);
+  void On(const PushVerified& verified);
+  void On(const PushCancelled& cancelled);
+  void On(const PushStatusAsked& asked);
+  void On(const PullOpened& pull);
+  // OK when the message comes from the current life of a known worker; sets `reason` otherwise.
+  absl::Status CheckSender(const Sender& sender, Reason* reason) const;
+  absl::Status CheckPushHeader(const PushOpened& push, Reason* reason) const;
+  absl::Status CheckAssigned(const PushOpened& push, Reason* reason) const;
+  bool AnswerIfRecorded(const PushOpened& push, const PushKey& key);
+  bool AnswerIfClosed(const PushOpened& push, const PushKey& key);
+  void RefusePushWith(Ticket ticket, const PushKey& key, Reason reason, absl::Status status);
+  void AnswerPushWith(Ticket ticket, const PushKey& key, const std::string& digest, PushOutcome outcome,
+                      std::string text);
+  void Deliver(Ticket ticket, const PendingPush& push);
+  void DropPendingPush(const PushKey& key);
+  bool HasPendingPush(const std::string& worker) const;
+
+  // round_machine.cc
+  void On(const CommitDone& done);
+  void On(const CheckpointDone& done);
+  void On(const TimerFired& fired);
+  void On(const ShutdownRequested& shutdown);
+  // Does everything that has become possible or due: opens, closes, finishes.
+  void Advance();
+  void OpenRoundIfReady();
+  void StartTraining(const std::vector<Member*>& members);
+  Assignment NextAssignment(const std::string& worker, std::uint32_t inner_steps);
+  void CloseRoundIfDone();
+  void CloseRound(Reason reason, std::string text);
+  void AbortRound();
+  void ReleaseDeliveries();
+  std::optional<absl::Time> GraceDeadline() const;
+  void BeginEvaluation(std::uint32_t parts);
+  void FinishEvaluation();
+  void StartFinishing();
+  void FinishIfEvaluated();
+  void End(Ending ending);
+  void EndIfStored();
+  void StartCheckpointOf();
+  void UpdateWaiting();
+  std::uint32_t WorkersNeeded() const;
+  bool IsMissing(const std::string& name, const RoundEntry& entry) const;
+  std::string WaitingText() const;
+  bool Stopping() const { return ending_.has_value() || shutting_down_; }
+
+  void Decide(DecisionKind kind, Reason reason, WorkerId worker, std::string text);
+  template <typename T>
+  void Emit(T effect) {
+    effects_->push_back(Effect(std::move(effect)));
+  }
+
+  const CoreConfig config_;
+  absl::Time now_;
+  std::vector<Effect>* effects_ = nullptr;  // of the Step under way
+
+  RunPhase phase_ = RunPhase::kWaiting;
+  CoreSnapshot state_;
+  Membership members_;
+  std::set<std::string> participants_;  // strict mode: the names of the first round; empty before it
+  std::optional<std::pair<std::uint64_t, std::uint64_t>> data_;  // samples and hash that shared data must have
+
+  OpenRound round_;  // meaningful in kTraining and kCommitting; its entries also in kFinishing (evaluation only)
+  CoreSnapshot before_round_;  // what an aborted round goes back to
+  std::map<Ticket, PendingPush> pending_;
+  PushRegister register_;
+  EvaluationBook evaluations_;
+
+  std::uint32_t last_applied_ = 0;
+  std::optional<absl::Time> waiting_since_;  // too few workers since then
+  std::optional<absl::Time> finish_deadline_;
+  std::string waiting_text_;                   // as last decided
+  std::optional<Version> checkpoint_started_;  // newest version whose checkpoint was started
+  std::optional<Version> checkpoint_settled_;  // newest one that succeeded or failed
+  bool shutting_down_ = false;
+  std::string shutdown_text_;
+  std::optional<Ending> ending_;
+  bool ended_ = false;
+};
+
+}  // namespace autoloco::server
+
+#endif  // AUTOLOCO_SERVER_CORE_ROUND_MACHINE_IMPL_H_

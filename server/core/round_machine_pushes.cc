@@ -1,0 +1,282 @@
+// Pushes and pulls: who may send a delta, what becomes of it, who may read the parameters.
+//
+// A push is checked twice: at its header, so that bytes which cannot count are not read, and when its payload has
+// arrived, since the round may have closed meanwhile. The first outcome under a key is recorded and stands.
+#include "absl/strings/str_cat.h"
+#include "server/core/round_machine_impl.h"
+
+namespace autoloco::server {
+namespace {
+
+std::string KeyText(const PushKey& key) {
+  return absl::StrCat("delta of ", key.worker.name, "#", key.worker.incarnation, " for round ", key.round);
+}
+
+Reason ReasonOf(PushOutcome outcome) {
+  switch (outcome) {
+    case PushOutcome::kAccepted: return Reason::kAccepted;
+    case PushOutcome::kLate: return Reason::kLate;
+    case PushOutcome::kStale: return Reason::kStale;
+    case PushOutcome::kNonFinite: return Reason::kNonFinite;
+    case PushOutcome::kRoundAborted: return Reason::kRoundAborted;
+  }
+  return Reason::kMalformed;
+}
+
+Reason ReasonOf(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kDataLoss: return Reason::kChecksum;
+    case absl::StatusCode::kOutOfRange: return Reason::kWrongSize;
+    default: return Reason::kMalformed;
+  }
+}
+
+}  // namespace
+
+absl::Status RoundMachine::Impl::CheckSender(const Sender& sender, Reason* reason) const {
+  if (sender.run_id != config_.run_id) {
+    *reason = Reason::kWrongRun;
+    return absl::FailedPreconditionError(absl::StrCat("run id: this is run ", config_.run_id, ", got ", sender.run_id));
+  }
+  const Member* member = members_.Find(sender.worker.name);
+  if (member == nullptr || member->id.incarnation < sender.worker.incarnation) {
+    *reason = Reason::kFenced;
+    return absl::FailedPreconditionError(absl::StrCat("incarnation expired: ", sender.worker.name, "#",
+                                                      sender.worker.incarnation, " is not known (any more)"));
+  }
+  if (member->id != sender.worker) {
+    *reason = Reason::kFenced;
+    return absl::FailedPreconditionError(absl::StrCat("incarnation replaced: ", sender.worker.name,
+                                                      " is now incarnation ", member->id.incarnation, ", got ",
+                                                      sender.worker.incarnation));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RoundMachine::Impl::CheckPushHeader(const PushOpened& push, Reason* reason) const {
+  if (push.layout_hash != config_.layout.hash()) {
+    *reason = Reason::kWrongLayout;
+    return absl::FailedPreconditionError(absl::StrCat("layout hash: want ",
+                                                      absl::Hex(config_.layout.hash(), absl::kZeroPad16), ", got ",
+                                                      absl::Hex(push.layout_hash, absl::kZeroPad16)));
+  }
+  *reason = Reason::kMalformed;
+  if (push.fragment != 0) return absl::InvalidArgumentError(absl::StrCat("fragment: want 0, got ", push.fragment));
+  if (!push.codec_matches) return absl::InvalidArgumentError("codec: not the run's codec (codec.delta)");
+  if (push.round > state_.version || (push.round == state_.version && phase_ == RunPhase::kFinishing)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("round ", push.round, " has not opened; current version is ", state_.version));
+  }
+  if (push.payload_bytes == 0 || push.payload_bytes > config_.max_payload_bytes) {
+    *reason = Reason::kWrongSize;
+    return absl::InvalidArgumentError(
+        absl::StrCat("payload_bytes: want 1 to ", config_.max_payload_bytes, ", got ", push.payload_bytes));
+  }
+  return absl::OkStatus();
+}
+
+// REQUIRES: the push is for the open round.
+absl::Status RoundMachine::Impl::CheckAssigned(const PushOpened& push, Reason* reason) const {
+  const auto it = round_.entries.find(push.sender.worker.name);
+  if (it == round_.entries.end() || it->second.incarnation != push.sender.worker.incarnation) {
+    *reason = Reason::kNotAssigned;
+    return absl::FailedPreconditionError(absl::StrCat(push.sender.worker.name, "#", push.sender.worker.incarnation,
+                                                      " has no part in round ", push.round));
+  }
+  if (push.report.inner_steps != it->second.assignment.inner_steps) {
+    *reason = Reason::kMalformed;
+    return absl::InvalidArgumentError(absl::StrCat("inner steps of round ", push.round, ": assigned ",
+                                                   it->second.assignment.inner_steps, ", got ",
+                                                   push.report.inner_steps));
+  }
+  return absl::OkStatus();
+}
+
+void RoundMachine::Impl::On(const PushOpened& push) {
+  const PushKey key{push.sender.worker, push.round, push.fragment};
+  Reason reason = Reason::kMalformed;
+  absl::Status status = CheckSender(push.sender, &reason);
+  if (status.ok()) status = CheckPushHeader(push, &reason);
+  if (!status.ok()) {
+    RefusePushWith(push.ticket, key, reason, status);
+    return;
+  }
+  On(WorkerHeard{push.sender});
+  if (AnswerIfRecorded(push, key) || AnswerIfClosed(push, key)) return;
+  status = CheckAssigned(push, &reason);
+  if (!status.ok()) {
+    RefusePushWith(push.ticket, key, reason, status);
+    return;
+  }
+  DropPendingPush(key);  // the caller gave up on an earlier attempt that we still hold
+  pending_[push.ticket] = PendingPush{key, push.payload_digest, push.report};
+  Emit(AdmitPush{push.ticket, push.payload_bytes});
+}
+
+bool RoundMachine::Impl::AnswerIfRecorded(const PushOpened& push, const PushKey& key) {
+  const RecordedPush* recorded = register_.Find(key);
+  if (recorded == nullptr) return false;
+  if (recorded->payload_digest != push.payload_digest) {
+    RefusePushWith(push.ticket, key, Reason::kConflict,
+                   absl::AlreadyExistsError(absl::StrCat(KeyText(key), " is recorded with digest ",
+                                                         recorded->payload_digest, ", got ", push.payload_digest)));
+    return true;
+  }
+  Decide(DecisionKind::kAdmission, Reason::kReplayed, key.worker, PushOutcomeName(recorded->outcome));
+  Emit(AnswerPush{push.ticket, recorded->outcome, recorded->reason, true});
+  return true;
+}
+
+// Answers a push whose round takes no delta any more; its bytes need not come.
+bool RoundMachine::Impl::AnswerIfClosed(const PushOpened& push, const PushKey& key) {
+  if (push.round == state_.version && phase_ == RunPhase::kTraining) return false;
+  PushOutcome outcome = PushOutcome::kStale;
+  std::string text = absl::StrCat("current version is ", state_.version);
+  if (push.round == state_.version && phase_ == RunPhase::kWaiting && state_.rounds_aborted == 0) {
+    RefusePushWith(push.ticket, key, Reason::kNotAssigned,
+                   absl::FailedPreconditionError(absl::StrCat("round ", push.round, " has not opened")));
+    return true;
+  }
+  if (push.round == state_.version && phase_ == RunPhase::kWaiting) {
+    outcome = PushOutcome::kRoundAborted;
+    text = absl::StrCat("round ", push.round, " was aborted");
+  } else if (push.round + 1 >= state_.version) {
+    outcome = PushOutcome::kLate;
+    text = absl::StrCat("round ", push.round, " has closed");
+  }
+  AnswerPushWith(push.ticket, key, push.payload_digest, outcome, std::move(text));
+  return true;
+}
+
+void RoundMachine::Impl::On(const PushVerified& verified) {
+  const auto it = pending_.find(verified.ticket);
+  if (it == pending_.end()) {
+    Emit(DropPayload{verified.ticket});
+    return;
+  }
+  const PendingPush push = it->second;
+  pending_.erase(it);
+  Reason reason = Reason::kMalformed;
+  absl::Status status = verified.status;
+  if (!status.ok()) {
+    reason = ReasonOf(status);
+  } else {
+    status = CheckSender({config_.run_id, push.key.worker}, &reason);
+  }
+  if (!status.ok()) {
+    Emit(DropPayload{verified.ticket});
+    RefusePushWith(verified.ticket, push.key, reason, status);
+    return;
+  }
+  On(WorkerHeard{{config_.run_id, push.key.worker}});
+  const bool open = phase_ == RunPhase::kTraining && push.key.round == round_.number;
+  if (open && verified.finite) {
+    Deliver(verified.ticket, push);
+    return;
+  }
+  Emit(DropPayload{verified.ticket});
+  if (!open) {
+    const bool aborted = phase_ == RunPhase::kWaiting && push.key.round == state_.version;
+    AnswerPushWith(verified.ticket, push.key, push.payload_digest,
+                   aborted ? PushOutcome::kRoundAborted : PushOutcome::kLate,
+                   absl::StrCat("round ", push.key.round, aborted ? " was aborted" : " has closed"));
+    return;
+  }
+  const auto entry = round_.entries.find(push.key.worker.name);
+  if (entry != round_.entries.end() && entry->second.incarnation == push.key.worker.incarnation) {
+    entry->second.rejected = true;
+  }
+  AnswerPushWith(verified.ticket, push.key, push.payload_digest, PushOutcome::kNonFinite,
+                 absl::StrCat(verified.non_finite, " is not finite"));
+}
+
+void RoundMachine::Impl::Deliver(Ticket ticket, const PendingPush& push) {
+  const auto it = round_.entries.find(push.key.worker.name);
+  if (it == round_.entries.end() || it->second.incarnation != push.key.worker.incarnation) {
+    Emit(DropPayload{ticket});
+    RefusePushWith(ticket, push.key, Reason::kNotAssigned,
+                   absl::FailedPreconditionError(absl::StrCat(KeyText(push.key), ": not assigned")));
+    return;
+  }
+  RoundEntry& entry = it->second;
+  if (round_.DeliveredCount() == 0) round_.first_delivery_at = now_;
+  round_.last_delivery_at = now_;
+  entry.delivered = true;
+  entry.payload = ticket;
+  entry.report = push.report;
+  AnswerPushWith(ticket, push.key, push.payload_digest, PushOutcome::kAccepted, "");
+}
+
+void RoundMachine::Impl::On(const PushCancelled& cancelled) {
+  if (pending_.erase(cancelled.ticket) != 0) Emit(DropPayload{cancelled.ticket});
+}
+
+void RoundMachine::Impl::On(const PushStatusAsked& asked) {
+  AnswerPushStatus answer{.ticket = asked.ticket, .status = absl::OkStatus(), .known = false, .reason = ""};
+  Reason reason = Reason::kMalformed;
+  answer.status = CheckSender(asked.sender, &reason);
+  if (answer.status.ok()) {
+    On(WorkerHeard{asked.sender});
+    const RecordedPush* recorded = register_.Find({asked.sender.worker, asked.round, asked.fragment});
+    if (recorded != nullptr) {
+      answer.known = true;
+      answer.outcome = recorded->outcome;
+      answer.reason = recorded->reason;
+    }
+  }
+  Emit(std::move(answer));
+}
+
+void RoundMachine::Impl::On(const PullOpened& pull) {
+  Reason reason = Reason::kMalformed;
+  absl::Status status = CheckSender(pull.sender, &reason);
+  if (status.ok() && !pull.current && pull.version != state_.version) {
+    status = pull.version > state_.version
+                 ? absl::InvalidArgumentError(
+                       absl::StrCat("version ", pull.version, " does not exist yet; current is ", state_.version))
+                 : absl::AbortedError(absl::StrCat("version ", pull.version, " is gone; current is ", state_.version));
+  }
+  if (!status.ok()) {
+    Emit(RefusePull{pull.ticket, status});
+    return;
+  }
+  On(WorkerHeard{pull.sender});
+  Member* member = members_.Find(pull.sender.worker.name);
+  member->base_version = state_.version;
+  Emit(ServePull{pull.ticket, state_.version});
+}
+
+void RoundMachine::Impl::RefusePushWith(Ticket ticket, const PushKey& key, Reason reason, absl::Status status) {
+  Decide(DecisionKind::kAdmission, reason, key.worker, std::string(status.message()));
+  Emit(RefusePush{ticket, std::move(status)});
+}
+
+// Records the outcome, then answers with it.
+void RoundMachine::Impl::AnswerPushWith(Ticket ticket, const PushKey& key, const std::string& digest,
+                                        PushOutcome outcome, std::string text) {
+  // An aborted round opens again under its number: what was said of a delta in between does not bind.
+  if (outcome != PushOutcome::kRoundAborted) register_.Record(key, {digest, outcome, text});
+  Decide(DecisionKind::kAdmission, ReasonOf(outcome), key.worker,
+         absl::StrCat(KeyText(key), text.empty() ? "" : ": ", text));
+  Emit(AnswerPush{ticket, outcome, std::move(text), false});
+}
+
+void RoundMachine::Impl::DropPendingPush(const PushKey& key) {
+  for (auto it = pending_.begin(); it != pending_.end(); ++it) {
+    const PushKey& held = it->second.key;
+    if (held.worker != key.worker || held.round != key.round || held.fragment != key.fragment) continue;
+    Emit(RefusePush{it->first, absl::AbortedError("a newer attempt of the same push took over")});
+    Emit(DropPayload{it->first});
+    pending_.erase(it);
+    return;
+  }
+}
+
+bool RoundMachine::Impl::HasPendingPush(const std::string& worker) const {
+  for (const auto& [ticket, push] : pending_) {
+    if (push.key.worker.name == worker && push.key.round == round_.number) return true;
+  }
+  return false;
+}
+
+}  // namespace autoloco::server

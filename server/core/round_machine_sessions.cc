@@ -1,0 +1,223 @@
+// Sessions: joining, reconnecting, being heard of, leaving.
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "server/core/round_machine_impl.h"
+
+namespace autoloco::server {
+
+void RoundMachine::Impl::On(const HelloReceived& hello) {
+  if (members_.FindBySession(hello.session) != nullptr) {
+    Emit(CloseSession{hello.session, absl::InvalidArgumentError("a session has one Hello")});
+    return;
+  }
+  const absl::Status status = CheckHello(hello);
+  if (!status.ok()) {
+    RefuseSession(hello.session, hello.sender.worker, status);
+  } else if (hello.sender.worker.incarnation == 0) {
+    Join(hello);
+  } else {
+    Reconnect(hello);
+  }
+}
+
+absl::Status RoundMachine::Impl::CheckHello(const HelloReceived& hello) const {
+  if (hello.protocol_version != config_.protocol_version) {
+    return absl::FailedPreconditionError(absl::StrCat("protocol version: the server speaks ", config_.protocol_version,
+                                                      ", the worker ", hello.protocol_version));
+  }
+  if (!hello.sender.run_id.empty() && hello.sender.run_id != config_.run_id) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("run id: this is run ", config_.run_id, ", the worker wants ", hello.sender.run_id));
+  }
+  if (!IsValidWorkerName(hello.sender.worker.name)) {
+    return absl::InvalidArgumentError("worker name: want [a-zA-Z0-9_.-]{1,64}");
+  }
+  if (Stopping() && phase_ != RunPhase::kDone) return absl::UnavailableError("the server is shutting down");
+  return absl::OkStatus();
+}
+
+// Whether a worker that is not there yet may come.
+absl::Status RoundMachine::Impl::CheckRoomFor(const std::string& name) const {
+  const Member* known = members_.Find(name);
+  const bool takes_over = known != nullptr && known->alive;
+  if (!participants_.empty() && participants_.count(name) == 0) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "strict run: its workers are ", absl::StrJoin(participants_, ", "), "; ", name, " is not one of them"));
+  }
+  if (takes_over) return absl::OkStatus();
+  const std::uint32_t alive = members_.AliveCount();
+  if (config_.strict && participants_.empty() && alive >= config_.min_workers) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("strict run: it has its ", config_.min_workers, " workers already"));
+  }
+  if (alive >= config_.max_workers) {
+    return absl::ResourceExhaustedError(absl::StrCat("the server has ", alive, " workers, its limit (max_workers)"));
+  }
+  return absl::OkStatus();
+}
+
+void RoundMachine::Impl::Join(const HelloReceived& hello) {
+  const std::string& name = hello.sender.worker.name;
+  const absl::Status room = CheckRoomFor(name);
+  if (!room.ok()) {
+    RefuseSession(hello.session, hello.sender.worker, room);
+    return;
+  }
+  const Incarnation incarnation = state_.next_incarnation++;
+  Member* known = members_.Find(name);
+  if (known != nullptr && known->alive) {
+    Decide(DecisionKind::kMembership, Reason::kReplaced, known->id, absl::StrCat("by incarnation ", incarnation));
+    if (known->session != 0) {
+      Emit(CloseSession{known->session, absl::FailedPreconditionError(absl::StrCat(
+                                            "incarnation replaced: ", name, " joined again as incarnation ",
+                                            incarnation, "; is the name used twice?"))});
+    }
+  }
+  Member* member = members_.Begin(name, incarnation, hello.session, now_);
+  Emit(SendWelcome{hello.session, incarnation, state_.version});
+  if (ended_) Emit(SendDrain{member->session, phase_ == RunPhase::kDone, "the run is complete"});
+}
+
+void RoundMachine::Impl::Reconnect(const HelloReceived& hello) {
+  const WorkerId& id = hello.sender.worker;
+  Member* member = members_.Find(id.name);
+  if (member != nullptr && member->id.incarnation > id.incarnation && member->alive) {
+    RefuseSession(hello.session, id,
+                  absl::FailedPreconditionError(
+                      absl::StrCat("incarnation replaced: ", id.name, " is now incarnation ", member->id.incarnation)));
+    return;
+  }
+  if (member == nullptr || member->id != id || !member->alive) {
+    RefuseSession(hello.session, id,
+                  absl::FailedPreconditionError(absl::StrCat("incarnation expired: ", id.name, "#", id.incarnation,
+                                                             " is not known (any more); join anew")));
+    return;
+  }
+  if (member->session != 0) {
+    Emit(CloseSession{member->session, absl::AbortedError("a newer session of the same worker took over")});
+  }
+  members_.Bind(member, hello.session, now_);
+  member->last_seen = now_;
+  Decide(DecisionKind::kMembership, Reason::kReconnected, id, "");
+  Emit(SendWelcome{hello.session, id.incarnation, state_.version});
+  ResendAssignment(*member);
+  if (ended_) Emit(SendDrain{member->session, phase_ == RunPhase::kDone, "the run is complete"});
+}
+
+// What a reconnected worker may have missed.
+void RoundMachine::Impl::ResendAssignment(const Member& member) {
+  if (phase_ != RunPhase::kTraining && phase_ != RunPhase::kFinishing) return;
+  const auto it = round_.entries.find(member.id.name);
+  if (it == round_.entries.end() || it->second.incarnation != member.id.incarnation) return;
+  if (it->second.delivered || it->second.rejected) return;
+  if (phase_ == RunPhase::kFinishing && evaluations_.Has(member.id.name)) return;
+  Emit(SendAssignment{member.session, it->second.assignment});
+}
+
+absl::Status RoundMachine::Impl::CheckReady(const ReadyReceived& ready) const {
+  const std::string difference = FirstDifference(config_.layout, ready.layout);
+  if (!difference.empty()) return absl::FailedPreconditionError(absl::StrCat("layout: ", difference));
+  if (ready.layout.hash() != config_.layout.hash()) {
+    return absl::FailedPreconditionError("layout: equal tensors, but another hash");
+  }
+  if (ready.data_samples == 0) return absl::FailedPreconditionError("data: the worker has no training sample");
+  if (config_.shared_data && data_ && *data_ != std::make_pair(ready.data_samples, ready.data_hash)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("data: workers share one dataset (data.sharing); the run's has ", data_->first,
+                     " samples and hash ", absl::Hex(data_->second, absl::kZeroPad16), ", this worker's ",
+                     ready.data_samples, " and ", absl::Hex(ready.data_hash, absl::kZeroPad16)));
+  }
+  return absl::OkStatus();
+}
+
+void RoundMachine::Impl::On(const ReadyReceived& ready) {
+  Member* member = Speaker(ready.session, ready.sender);
+  if (member == nullptr || member->ready) return;
+  const absl::Status status = CheckReady(ready);
+  if (!status.ok()) {
+    RefuseSession(ready.session, member->id, status);
+    members_.Leave(member, Reason::kRefused, std::string(status.message()), now_);
+    return;
+  }
+  if (!data_) data_ = std::make_pair(ready.data_samples, ready.data_hash);
+  member->ready = true;
+  member->base_version = ready.version;
+  Decide(DecisionKind::kMembership, Reason::kJoined, member->id, absl::StrCat("holds version ", ready.version));
+  // Strict mode: the successor of a lost worker does its interval, since no other may.
+  const auto it = round_.entries.find(member->id.name);
+  if (config_.strict && phase_ == RunPhase::kTraining && it != round_.entries.end() && !it->second.delivered) {
+    it->second.incarnation = member->id.incarnation;
+    it->second.rejected = false;
+    Decide(DecisionKind::kRound, Reason::kReassigned, member->id, "");
+    Emit(SendAssignment{member->session, it->second.assignment});
+  }
+}
+
+void RoundMachine::Impl::On(const ProgressReceived& progress) {
+  Member* member = Speaker(progress.session, progress.sender);
+  if (member == nullptr) return;
+  member->progress = progress.progress;
+  member->progress.evaluation.reset();
+  const auto& part = progress.progress.evaluation;
+  if (part && round_.entries.count(member->id.name) != 0) evaluations_.Add(member->id.name, *part);
+  if (evaluations_.Complete()) FinishEvaluation();
+}
+
+void RoundMachine::Impl::On(const GoodbyeReceived& goodbye) {
+  Member* member = Speaker(goodbye.session, goodbye.sender);
+  if (member == nullptr) return;
+  Emit(CloseSession{goodbye.session, absl::OkStatus()});
+  Decide(DecisionKind::kMembership, Reason::kGoodbye, member->id, goodbye.reason);
+  members_.Leave(member, Reason::kGoodbye, goodbye.reason, now_);
+}
+
+void RoundMachine::Impl::On(const SessionClosed& closed) {
+  Member* member = members_.FindBySession(closed.session);
+  if (member == nullptr) return;
+  members_.Bind(member, 0, now_);
+  Decide(DecisionKind::kMembership, Reason::kSessionBroken, member->id, "its lease runs on");
+}
+
+void RoundMachine::Impl::On(const WorkerHeard& heard) {
+  Member* member = members_.Find(heard.sender.worker.name);
+  if (member != nullptr && member->id == heard.sender.worker && member->alive) member->last_seen = now_;
+}
+
+void RoundMachine::Impl::ExpireLeases() {
+  for (auto& [name, member] : members_.all()) {
+    if (!member.alive || now_ - member.last_seen < config_.lease) continue;
+    const std::string text = absl::StrCat("not heard of for ", absl::FormatDuration(now_ - member.last_seen));
+    if (member.session != 0) {
+      Emit(CloseSession{member.session, absl::FailedPreconditionError(absl::StrCat("incarnation expired: ", name,
+                                                                                   " was ", text, "; join anew"))});
+    }
+    Decide(DecisionKind::kMembership, Reason::kLeaseExpired, member.id, text);
+    members_.Leave(&member, Reason::kLeaseExpired, text, now_);
+  }
+  for (const WorkerId& id : members_.Forget(now_ - absl::Hours(1))) {
+    Decide(DecisionKind::kMembership, Reason::kForgotten, id, "");
+  }
+}
+
+Member* RoundMachine::Impl::Speaker(Ticket session, const Sender& sender) {
+  Member* member = members_.FindBySession(session);
+  if (member == nullptr) return nullptr;  // a message that crossed the end of its session
+  if (sender.run_id != config_.run_id || sender.worker != member->id) {
+    RefuseSession(
+        session, sender.worker,
+        absl::InvalidArgumentError(absl::StrCat(
+            "identity: this session is ", member->id.name, "#", member->id.incarnation, " of run ", config_.run_id,
+            ", the message is from ", sender.worker.name, "#", sender.worker.incarnation, " of run ", sender.run_id)));
+    members_.Bind(member, 0, now_);
+    return nullptr;
+  }
+  member->last_seen = now_;
+  return member;
+}
+
+void RoundMachine::Impl::RefuseSession(Ticket session, const WorkerId& worker, const absl::Status& status) {
+  Decide(DecisionKind::kMembership, Reason::kRefused, worker, std::string(status.message()));
+  Emit(CloseSession{session, status});
+}
+
+}  // namespace autoloco::server
