@@ -79,6 +79,11 @@ absl::StatusOr<StoredCheckpoint> FolderCheckpointStore::Write(const CheckpointCo
   const std::string& parent = state_->checkpoints_path();
   const std::string path = absl::StrCat(parent, "/", CheckpointName(inner_step));
   const bool all_finite = AllFinite(content.params) && AllFinite(content.momentum);
+  const std::string digest = Digest128(content.params);
+  if (digest != content.params_digest) {
+    return absl::InternalError(absl::StrCat("parameters of version ", content.snapshot.version, ": want digest ",
+                                            content.params_digest, ", got ", digest));
+  }
 
   std::uint64_t bytes = 0;
   {

@@ -35,7 +35,8 @@ class FolderCheckpointStore final : public CheckpointStore {
                                                                      const DecoderShape& shape, std::uint32_t keep);
 
   // A checkpoint of the same inner step is replaced. RESOURCE_EXHAUSTED (disk full), PERMISSION_DENIED and the like, naming
-  // the file; nothing that was there before is lost then. A failure to remove an old checkpoint is logged only.
+  // the file; INTERNAL when the parameters do not have their digest. Nothing that was there before is lost then. A failure
+  // to remove an old checkpoint is logged only.
   // REQUIRES: content.params and content.momentum have the values of the shape's layout.
   absl::StatusOr<StoredCheckpoint> Write(const CheckpointContent& content) override;
 

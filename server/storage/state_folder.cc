@@ -39,7 +39,7 @@ absl::StatusOr<std::string> ReadOrDrawRunId(const std::string& folder, absl::str
 
 }  // namespace
 
-StateFolder::StateFolder(FolderLock lock, std::string path, std::string run_id, std::string checkpoints_path)
+StateFolder::StateFolder(FileLock lock, std::string path, std::string run_id, std::string checkpoints_path)
     : lock_(std::move(lock)),
       path_(std::move(path)),
       run_id_(std::move(run_id)),
@@ -48,7 +48,7 @@ StateFolder::StateFolder(FolderLock lock, std::string path, std::string run_id, 
 absl::StatusOr<StateFolder> StateFolder::Open(const std::string& path, absl::string_view run_name) {
   AUTOLOCO_CHECK(IsValidWorkerName(run_name));
   AUTOLOCO_RETURN_IF_ERROR(MakeFolders(path));
-  AUTOLOCO_ASSIGN_OR_RETURN(FolderLock lock, FolderLock::Acquire(path));
+  AUTOLOCO_ASSIGN_OR_RETURN(FileLock lock, FileLock::Acquire(path));
   AUTOLOCO_ASSIGN_OR_RETURN(std::string run_id, ReadOrDrawRunId(path, run_name));
   std::string checkpoints = absl::StrCat(path, "/checkpoints");
   AUTOLOCO_RETURN_IF_ERROR(MakeFolders(checkpoints));

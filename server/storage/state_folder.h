@@ -31,9 +31,9 @@ class StateFolder {
   absl::StatusOr<bool> HasCheckpoints() const;
 
  private:
-  StateFolder(FolderLock lock, std::string path, std::string run_id, std::string checkpoints_path);
+  StateFolder(FileLock lock, std::string path, std::string run_id, std::string checkpoints_path);
 
-  FolderLock lock_;
+  FileLock lock_;
   std::string path_;
   std::string run_id_;
   std::string checkpoints_path_;
