@@ -2,6 +2,7 @@
 #ifndef AUTOLOCO_WORKER_CLIENT_SESSION_H_
 #define AUTOLOCO_WORKER_CLIENT_SESSION_H_
 
+#include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
 #include <grpcpp/support/client_callback.h>
 
