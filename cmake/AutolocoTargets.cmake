@@ -17,6 +17,8 @@ set(AUTOLOCO_LAYER_worker_data     worker_data tensor base)
 set(AUTOLOCO_LAYER_worker_train    worker_train worker_data tensor base)
 set(AUTOLOCO_LAYER_worker_runtime  worker_runtime worker_core worker_data worker_train config proto codec tensor base)
 set(AUTOLOCO_LAYER_worker          worker worker_runtime worker_core worker_train worker_data rpc config proto codec tensor base)
+set(AUTOLOCO_LAYER_test            test server server_runtime server_core server_kernels worker worker_runtime worker_core
+                                   worker_train worker_data rpc config proto codec tensor base)
 
 function(_autoloco_check_layer target layer)
   if(NOT DEFINED AUTOLOCO_LAYER_${layer})

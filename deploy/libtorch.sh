@@ -3,7 +3,7 @@
 #
 # The pinned wheels come through pip, so an index, proxy or certificate configured for pip is used; pip checks their
 # SHA-256. They are unpacked beside the cache folder and renamed into place when complete: a folder that is there is
-# whole. Safe to run twice, at the same time, and to interrupt (wheels that arrived are kept for the next try).
+# whole. Safe to run twice, at the same time, and to interrupt.
 set -euo pipefail
 
 readonly VERSION=2.11.0
@@ -15,12 +15,11 @@ nvidia-cuda-runtime==13.0.96 --hash=sha256:7f82250d7782aa23b6cfe765ecc7db554bd3c
 nvidia-cuda-cupti==13.0.85 --hash=sha256:4eb01c08e859bf924d222250d2e8f8b8ff6d3db4721288cf35d14252a4d933c8'
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-cache=${AUTOLOCO_CACHE_DIR:-${XDG_CACHE_HOME:-${HOME:?set HOME or AUTOLOCO_CACHE_DIR}/.cache}/autoloco}
+# shellcheck source=deploy/shell.sh
+. "$here/shell.sh"
+cache=$(cache_folder)
 target=$cache/libtorch-$VERSION-cpu
 work=$cache/.libtorch-$VERSION-cpu.partial
-
-say() { printf 'libtorch: %s\n' "$*"; }
-fail() { printf 'libtorch: %s\n' "$*" >&2; exit 1; }
 
 usage() {
   cat <<EOF

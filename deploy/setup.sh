@@ -4,21 +4,20 @@
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=deploy/shell.sh
+. "$here/shell.sh"
 readonly CMAKE_VERSION_MIN=3.25
 
 readonly BUILD_PACKAGES=(build-essential ca-certificates ccache cmake curl git ninja-build pkg-config python3)
 readonly LIBRARY_PACKAGES=(libabsl-dev libgmock-dev libgrpc++-dev libgtest-dev libprotobuf-dev libxxhash-dev
                            libyaml-cpp-dev libzstd-dev nlohmann-json3-dev prometheus-cpp-dev protobuf-compiler
                            protobuf-compiler-grpc)
-readonly WORKER_PACKAGES=(python3-pip dict-gcide)  # pip brings LibTorch; the dictionary is the quickstart's text
+readonly WORKER_PACKAGES=(python3-pip)  # brings LibTorch
 readonly DEV_PACKAGES=(clang clang-format clang-tidy gdb)
 
 with_worker=1
 with_dev=0
 with_tests=0
-
-say() { printf 'setup: %s\n' "$*"; }
-fail() { printf 'setup: %s\n' "$*" >&2; exit 1; }
 
 usage() {
   cat <<EOF
@@ -50,7 +49,7 @@ parse_arguments() {
       --tests) with_tests=1 ;;
       --dev) with_dev=1 ;;
       -h | --help) usage; exit 0 ;;
-      *) printf 'setup: unknown option %s\n' "$argument" >&2; usage >&2; exit 2 ;;
+      *) say "unknown option $argument"; usage >&2; exit 2 ;;
     esac
   done
 }
@@ -72,24 +71,6 @@ find_missing_packages() {
   done
 }
 
-as_root() {
-  if [ "$(id -u)" = 0 ]; then
-    "$@"
-  else
-    command -v sudo > /dev/null || fail "root is needed to install packages: run as root, or install sudo"
-    sudo "$@"
-  fi
-}
-
-apt_get() {
-  as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 "$@" < /dev/null
-}
-
-# Whether apt knows a version of every missing package without being refreshed.
-lists_are_known() {
-  [ "$(apt-cache policy "${missing[@]}" 2> /dev/null | grep -c 'Candidate: [0-9]')" = "${#missing[@]}" ]
-}
-
 # The tests call promtool; nobody asked for a Prometheus server on this machine.
 keep_prometheus_from_starting() {
   local unit=/etc/systemd/system/prometheus.service
@@ -106,13 +87,13 @@ install_packages() {
     return
   fi
   say "installing ${#missing[@]} packages: ${missing[*]}"
-  lists_are_known || { say "refreshing the package lists"; apt_get update -qq; }
+  know_packages "${missing[@]}"
   keep_prometheus_from_starting
   local install=(install -y -qq --no-install-recommends -o Dpkg::Use-Pty=0 "${missing[@]}")
   apt_get "${install[@]}" > "$log" 2>&1 && return
   say "that failed; refreshing the package lists and trying once more"
   as_root env DEBIAN_FRONTEND=noninteractive dpkg --configure -a >> "$log" 2>&1 || true
-  apt_get update -qq
+  apt_get update -qq >&2
   apt_get "${install[@]}" > "$log" 2>&1 || { tail -n 20 "$log" >&2; fail "apt-get could not install the packages"; }
 }
 
@@ -121,15 +102,6 @@ check_cmake() {
   version=$(cmake --version | awk 'NR == 1 {print $3}')
   [ "$(printf '%s\n' "$CMAKE_VERSION_MIN" "$version" | sort -V | head -n 1)" = "$CMAKE_VERSION_MIN" ] ||
     fail "CMake $version is too old, $CMAKE_VERSION_MIN or newer is needed (Debian 12 and Ubuntu 24.04 have it)"
-}
-
-# As the one who builds: under "sudo deploy/setup.sh" the cache folder belongs to who called sudo.
-as_builder() {
-  if [ "$(id -u)" = 0 ] && [ -n "${SUDO_USER:-}" ] && [ "$SUDO_USER" != root ]; then
-    sudo -E -H -u "$SUDO_USER" "$@"
-  else
-    "$@"
-  fi
 }
 
 provide_libtorch() {

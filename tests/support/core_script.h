@@ -1,0 +1,83 @@
+// Drives a RoundMachine by hand: says the events of well-behaved workers, sorts the effects, keeps virtual time.
+#ifndef AUTOLOCO_TESTS_SUPPORT_CORE_SCRIPT_H_
+#define AUTOLOCO_TESTS_SUPPORT_CORE_SCRIPT_H_
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/tensor/layout.h"
+#include "server/core/round_machine.h"
+
+namespace autoloco::server {
+
+// Two small tensors, eight values.
+Layout SmallLayout();
+// Run "run-1", fixed intervals of 5, 23 steps in all, two workers to start, lease 15 s, grace 3 s.
+CoreConfig SmallConfig();
+
+class CoreScript {
+ public:
+  explicit CoreScript(CoreConfig config = SmallConfig(), CoreSnapshot snapshot = {});
+
+  void Advance(absl::Duration duration) { now_ += duration; }
+  // Fires every deadline up to `duration` from now, then stands there.
+  void RunTimers(absl::Duration duration);
+  void Say(const Event& event);
+
+  // Hello with incarnation 0; returns the session.
+  Ticket Hello(const std::string& name);
+  // Hello and Ready.
+  Ticket Join(const std::string& name);
+  Sender SenderOf(const std::string& name) const { return {config_.run_id, {name, incarnations_.at(name)}}; }
+  // A whole delta of the worker's current assignment: header, payload, verdict. Returns the ticket.
+  Ticket Push(const std::string& name, const std::string& digest = "d");
+  Ticket OpenPush(const std::string& name, Round round, const std::string& digest, std::uint32_t inner_steps);
+  void Evaluate(const std::string& name, double loss_sum, std::uint64_t tokens);
+  // Answers StartCommit.
+  void Commit();
+  // Answers every StartCheckpoint that is open.
+  void Checkpoint(const absl::Status& status = absl::OkStatus());
+
+  // Effects of one type since the last Clear, in order.
+  template <typename T>
+  std::vector<T> All() const {
+    std::vector<T> found;
+    for (const Effect& effect : effects_) {
+      if (const T* one = std::get_if<T>(&effect)) found.push_back(*one);
+    }
+    return found;
+  }
+  template <typename T>
+  std::optional<T> Last() const {
+    const std::vector<T> all = All<T>();
+    return all.empty() ? std::nullopt : std::optional<T>(all.back());
+  }
+  // Decisions made for this reason since the last Clear.
+  int Decided(Reason reason) const;
+  void Clear() { effects_.clear(); }
+
+  RunStatus Status() const { return machine_.Status(); }
+  RoundMachine& machine() { return machine_; }
+  const Assignment& AssignmentOf(const std::string& name) const { return assignments_.at(name); }
+  Ticket SessionOf(const std::string& name) const { return sessions_.at(name); }
+  const std::vector<Effect>& effects() const { return effects_; }
+
+ private:
+  CoreConfig config_;
+  absl::Time now_ = absl::UnixEpoch() + absl::Hours(1);
+  RoundMachine machine_;
+  std::vector<Effect> effects_;
+  Ticket next_ticket_ = 1;
+  std::map<std::string, Incarnation> incarnations_;
+  std::map<std::string, Ticket> sessions_;
+  std::map<Ticket, std::string> names_;
+  std::map<std::string, Assignment> assignments_;
+  std::optional<Round> committing_;
+  std::vector<Version> checkpoints_;
+};
+
+}  // namespace autoloco::server
+
+#endif  // AUTOLOCO_TESTS_SUPPORT_CORE_SCRIPT_H_
