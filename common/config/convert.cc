@@ -19,6 +19,22 @@ DecoderShape ToDecoderShape(const v1::ModelConfig& model) {
   return shape;
 }
 
+ScheduleConfig ToScheduleConfig(const v1::RunConfig& run) {
+  const v1::InnerConfig& inner = run.inner();
+  ScheduleConfig schedule;
+  switch (inner.schedule()) {
+    case v1::InnerConfig::SCHEDULE_CONSTANT: schedule.schedule = Schedule::kConstant; break;
+    case v1::InnerConfig::SCHEDULE_WSD: schedule.schedule = Schedule::kWsd; break;
+    default: AUTOLOCO_CHECK(inner.schedule() == v1::InnerConfig::SCHEDULE_COSINE); schedule.schedule = Schedule::kCosine;
+  }
+  schedule.learning_rate = inner.learning_rate();
+  schedule.warmup_steps = inner.warmup_steps();
+  schedule.total_steps = run.total_inner_steps();
+  schedule.final_ratio = inner.final_ratio();
+  schedule.decay_fraction = inner.decay_fraction();
+  return schedule;
+}
+
 LogLevel ToLogLevel(v1::LogLevel level) {
   switch (level) {
     case v1::LOG_LEVEL_DEBUG: return LogLevel::kDebug;

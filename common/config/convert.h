@@ -4,11 +4,15 @@
 
 #include "autoloco/v1/run_config.pb.h"
 #include "common/base/log.h"
+#include "common/base/schedule.h"
 #include "common/tensor/decoder.h"
 
 namespace autoloco {
 
 DecoderShape ToDecoderShape(const v1::ModelConfig& model);
+
+// The inner learning rate of the run. REQUIRES: a named schedule, as every loaded config has.
+ScheduleConfig ToScheduleConfig(const v1::RunConfig& run);
 
 // REQUIRES: a named enumerator other than UNSPECIFIED, as every loaded config has.
 LogLevel ToLogLevel(v1::LogLevel level);

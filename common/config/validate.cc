@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -9,6 +10,7 @@
 #include "common/base/status_macros.h"
 #include "common/config/address.h"
 #include "common/config/convert.h"
+#include "common/config/intervals.h"
 #include "common/config/settings.h"
 #include "common/config/value.h"
 #include "common/tensor/decoder.h"
@@ -69,9 +71,42 @@ void CheckRounds(const v1::RoundsConfig& rounds, Checker* check) {
   }
 }
 
+void CheckInterval(const v1::RunConfig& run, Checker* check) {
+  const v1::IntervalConfig& interval = run.interval();
+  const StepLimits limits = ToStepLimits(interval);
+  if (limits.least > interval.steps()) {
+    check->Error("interval.steps_min", "expected at most ", check->Key("interval.steps"), " (", interval.steps(),
+                 "), found ", interval.steps_min());
+  }
+  if (limits.most < interval.steps()) {
+    check->Error("interval.steps_max", "expected at least ", check->Key("interval.steps"), " (", interval.steps(),
+                 "), found ", interval.steps_max());
+  }
+  if (interval.policy() == v1::IntervalConfig::POLICY_RANDOM && interval.target_rounds() == 0) {
+    check->Error("interval.target_rounds", "expected the number of rounds under policy random, found 0");
+  }
+  if (interval.target_rounds() > run.total_inner_steps()) {
+    check->Error("interval.target_rounds", "expected at most ", check->Key("total_inner_steps"), " (",
+                 run.total_inner_steps(), "), found ", interval.target_rounds());
+  }
+  const absl::StatusOr<std::vector<std::uint32_t>> replay = ParseIntervals(interval.replay());
+  if (!replay.ok()) {
+    check->Error("interval.replay", replay.status().message());
+  } else if (interval.policy() == v1::IntervalConfig::POLICY_REPLAY && replay->empty()) {
+    check->Error("interval.replay", "expected the intervals under policy replay, found none");
+  }
+  const bool corrected = run.outer().correction() != v1::OuterConfig::CORRECTION_AUTO &&
+                         run.outer().correction() != v1::OuterConfig::CORRECTION_NONE;
+  if (!run.outer().nesterov() && corrected) {
+    check->Error("outer.correction", "expected auto or none without ", check->Key("outer.nesterov"),
+                 ", whose form it corrects");
+  }
+}
+
 void CheckRun(const v1::RunConfig& run, Checker* check) {
   CheckModelAndData(run, check);
   CheckRounds(run.rounds(), check);
+  CheckInterval(run, check);
   const std::uint64_t total = run.total_inner_steps();
   if (run.inner().warmup_steps() > total) {
     check->Warning("inner.warmup_steps", run.inner().warmup_steps(), " is more than ", check->Key("total_inner_steps"),

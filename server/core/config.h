@@ -7,6 +7,8 @@
 
 #include "absl/time/time.h"
 #include "common/tensor/layout.h"
+#include "server/core/interval_config.h"
+#include "server/core/outer_schedule.h"
 
 namespace autoloco::server {
 
@@ -15,9 +17,9 @@ struct CoreConfig {
   std::uint32_t protocol_version = 0;
   Layout layout;
 
-  std::uint64_t total_inner_steps = 0;
-  std::uint32_t interval_steps = 0;  // H of the fixed policy
-  std::uint32_t batch_size = 0;      // samples of one inner step
+  IntervalConfig interval;  // the length of the run stands here too
+  OuterSettings outer;
+  std::uint32_t batch_size = 0;  // samples of one inner step
   bool shared_data = true;
   bool evaluate = true;
 

@@ -9,6 +9,8 @@
 
 #include "absl/status/status.h"
 #include "common/base/ids.h"
+#include "server/core/outer_schedule.h"
+#include "server/core/round_record.h"
 #include "server/core/types.h"
 
 namespace autoloco::server {
@@ -91,9 +93,10 @@ struct StartCommit {
   struct Contribution {
     Ticket payload = 0;
     std::string worker;
-    double weight = 0;  // sums to 1 over the contributions
+    double weight = 0;  // of the raw delta (combination.h); 1 / n for each of n that did equal work
   };
   Round round = 0;
+  OuterStep step;
   std::vector<Contribution> contributions;  // in name order: the order of the sum
 };
 // Store version snapshot.version: runs before any later StartCommit changes the parameters. Answered by
@@ -119,6 +122,7 @@ struct RoundCommitted {
   absl::Duration wait;      // from the first delta to the last
   std::string params_digest;
   CommitStats stats;
+  RoundRecord record;
 };
 struct EvaluationReady {
   EvaluationPoint point;

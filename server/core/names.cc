@@ -36,6 +36,7 @@ const char* ReasonName(Reason reason) {
     case Reason::kAllDelivered: return "all_delivered";
     case Reason::kOthersGone: return "others_gone";
     case Reason::kDisconnectGrace: return "disconnect_grace";
+    case Reason::kLeftOut: return "left_out";
     case Reason::kAccepted: return "accepted";
     case Reason::kReplayed: return "replayed";
     case Reason::kLate: return "late";

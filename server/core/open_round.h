@@ -5,11 +5,10 @@
 #include <cstdint>
 #include <map>
 #include <string>
-#include <vector>
 
 #include "absl/time/time.h"
 #include "common/base/ids.h"
-#include "server/core/effects.h"
+#include "server/core/round_record.h"
 #include "server/core/types.h"
 
 namespace autoloco::server {
@@ -21,6 +20,9 @@ struct RoundEntry {
   bool rejected = false;  // its delta arrived and will not count
   Ticket payload = 0;     // where delivered
   IntervalReport report;  // where delivered
+  // Once the round has closed, where it is part of the sum (combination.h).
+  double share = 0;
+  double weight = 0;
 };
 
 struct OpenRound {
@@ -30,21 +32,12 @@ struct OpenRound {
   absl::Time first_delivery_at;  // meaningful once delivered > 0
   absl::Time last_delivery_at;
   std::map<std::string, RoundEntry> entries;  // by worker name
+  RoundRecord record;
 
   std::uint32_t DeliveredCount() const {
     std::uint32_t count = 0;
     for (const auto& [name, entry] : entries) count += entry.delivered ? 1 : 0;
     return count;
-  }
-
-  // The deltas in name order, each with the same weight: every contributor did the same work.
-  std::vector<StartCommit::Contribution> Contributions() const {
-    std::vector<StartCommit::Contribution> contributions;
-    const double weight = 1.0 / DeliveredCount();
-    for (const auto& [name, entry] : entries) {
-      if (entry.delivered) contributions.push_back({entry.payload, name, weight});
-    }
-    return contributions;
   }
 };
 

@@ -13,7 +13,11 @@ constexpr double kRatioMin = 1e-12;
 constexpr double kBoundedRatioMin = 0.5;
 constexpr double kBoundedRatioMax = 2;
 
-OuterFactors Plain(double mu) { return {.a = 1 + mu, .c = mu * mu, .p = mu, .g = 1, .plain = true}; }
+OuterFactors Plain(const OuterMomentum& momentum) {
+  const double mu = momentum.mu;
+  if (!momentum.nesterov) return {.a = 1, .c = mu, .p = mu, .g = 1, .plain = true};
+  return {.a = 1 + mu, .c = mu * mu, .p = mu, .g = 1, .plain = true};
+}
 
 // REQUIRES: 0 < mu < 1, r >= 0.
 OuterFactors Composition(double mu, double r) {
@@ -42,10 +46,11 @@ const char* OuterCorrectionName(OuterCorrection form) {
   return "none";
 }
 
-OuterFactors OuterFactorsFor(OuterCorrection form, double mu, double r) {
+OuterFactors OuterFactorsFor(OuterCorrection form, const OuterMomentum& momentum, double r) {
+  const double mu = momentum.mu;
   AUTOLOCO_CHECK(mu >= 0 && mu < 1);
-  const bool known = std::isfinite(r) && r >= 0;
-  if (form == OuterCorrection::kNone || mu == 0 || !known || std::abs(r - 1) <= kPlainRatioTolerance) return Plain(mu);
+  const bool known = std::isfinite(r) && r >= 0 && std::abs(r - 1) > kPlainRatioTolerance;
+  if (form == OuterCorrection::kNone || mu == 0 || !momentum.nesterov || !known) return Plain(momentum);
   if (form == OuterCorrection::kComposition) return Composition(mu, r);
   if (form == OuterCorrection::kBounded) return Composition(mu, std::clamp(r, kBoundedRatioMin, kBoundedRatioMax));
   OuterFactors factors = Composition(mu, r);
@@ -67,6 +72,24 @@ OuterFactors WithMomentumScaled(const OuterFactors& factors, double scale) {
   scaled.p *= scale;
   scaled.plain = factors.plain && scale == 1;
   return scaled;
+}
+
+OuterStep MakeOuterStep(const OuterSettings& settings, const OuterStepInput& input) {
+  OuterStep step;
+  const double ratio = input.learning_rate_sum / settings.reference_learning_rate_sum;
+  if (std::isfinite(ratio) && ratio > 0) step.ratio = ratio;
+  if (input.last && settings.final_average) {
+    step.learning_rate = 1;
+    step.momentum.mu = 0;
+    step.factors = Plain(step.momentum);
+    step.final_average = true;
+    return step;
+  }
+  step.learning_rate = settings.learning_rate;
+  step.momentum = settings.momentum;
+  step.factors = WithMomentumScaled(OuterFactorsFor(settings.correction, settings.momentum, step.ratio),
+                                    input.momentum_scale);
+  return step;
 }
 
 }  // namespace autoloco::server

@@ -41,12 +41,44 @@ struct OuterFactors {
 // |r - 1| up to this counts as 1: sums of equal learning rates differ in their last bits.
 inline constexpr double kPlainRatioTolerance = 1e-9;
 
-// REQUIRES: 0 <= mu < 1. An r that is negative or not finite counts as 1 (nothing is known of the round's work).
+// Momentum as DiLoCo has it.
+struct OuterMomentum {
+  double mu = 0.9;
+  bool nesterov = true;
+};
+
+// REQUIRES: 0 <= mu < 1. Without Nesterov's form every step is the plain one. An r that is negative or not finite counts as 1 (nothing is known of the round's work).
 // Without momentum every form is the plain step. r -> 0 takes the forms' limits.
-OuterFactors OuterFactorsFor(OuterCorrection form, double mu, double r);
+OuterFactors OuterFactorsFor(OuterCorrection form, const OuterMomentum& momentum, double r);
 
 // The same step on a momentum buffer that is multiplied by `scale` first; plain only where scale is 1.
 OuterFactors WithMomentumScaled(const OuterFactors& factors, double scale);
+
+// What a run's outer steps have in common.
+struct OuterSettings {
+  double learning_rate = 0.7;
+  OuterMomentum momentum;
+  OuterCorrection correction = OuterCorrection::kNone;
+  double reference_learning_rate_sum = 0;  // of the round that needs no correction; not above 0: nothing is corrected
+  bool final_average = false;              // the run's last step moves to the mean of the workers
+};
+
+// One outer step. Where factors.plain is false they replace the momentum.
+struct OuterStep {
+  double learning_rate = 0.7;
+  OuterMomentum momentum;
+  OuterFactors factors;
+  double ratio = 1;  // r
+  bool final_average = false;
+};
+
+struct OuterStepInput {
+  double learning_rate_sum = 0;  // of the round; not above 0: unknown
+  double momentum_scale = 1;     // of the buffer before the step
+  bool last = false;             // the run ends with this step
+};
+
+OuterStep MakeOuterStep(const OuterSettings& settings, const OuterStepInput& input);
 
 }  // namespace autoloco::server
 

@@ -42,6 +42,7 @@ enum class Reason {
   kAllDelivered,
   kOthersGone,       // all that can still deliver have delivered
   kDisconnectGrace,  // the missing ones have broken sessions and their grace has passed
+  kLeftOut,          // a delta of the round is not part of the sum
   // kAdmission
   kAccepted,
   kReplayed,

@@ -7,6 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/check.h"
+#include "server/core/interval_policy.h"
+#include "server/core/round_control.h"
 #include "server/core/round_machine_impl.h"
 
 namespace autoloco::server {
@@ -19,6 +21,7 @@ void RoundMachine::Step(absl::Time now, const Event& event, std::vector<Effect>*
 }
 std::optional<absl::Time> RoundMachine::NextDeadline() const { return impl_->NextDeadline(); }
 RunStatus RoundMachine::Status() const { return impl_->Status(); }
+const std::vector<RoundRecord>& RoundMachine::History() const { return impl_->History(); }
 
 RoundMachine::Impl::Impl(const CoreConfig& config, const CoreSnapshot& snapshot, absl::Time now)
     : config_(config), now_(now), state_(snapshot), evaluations_(snapshot.evaluations) {
@@ -59,7 +62,7 @@ void RoundMachine::Impl::Advance() {
     EndIfStored();
     return;
   }
-  if (phase_ == RunPhase::kWaiting && state_.inner_steps_done >= config_.total_inner_steps) {
+  if (phase_ == RunPhase::kWaiting && state_.inner_steps_done >= config_.interval.total_inner_steps) {
     StartFinishing();  // a finished run that was started again
   }
   CloseRoundIfDone();
@@ -91,8 +94,10 @@ void RoundMachine::Impl::StartTraining(const std::vector<Member*>& members) {
   phase_ = RunPhase::kTraining;
   round_ = OpenRound{};
   round_.number = state_.version;
-  round_.inner_steps = static_cast<std::uint32_t>(
-      std::min<std::uint64_t>(config_.interval_steps, config_.total_inner_steps - state_.inner_steps_done));
+  const IntervalDecision decision = DecideInterval(config_.interval, state_.interval, state_.inner_steps_done);
+  round_.inner_steps = decision.steps;
+  round_.record = OpenRecord(round_.number, state_.inner_steps_done, decision);
+  interval_text_ = absl::StrCat(ReasonName(decision.reason), ": ", decision.text);
   round_.opened_at = now_;
   std::vector<std::string> names;
   for (Member* member : members) {
@@ -103,6 +108,8 @@ void RoundMachine::Impl::StartTraining(const std::vector<Member*>& members) {
   }
   if (config_.strict && participants_.empty()) participants_.insert(names.begin(), names.end());
   BeginEvaluation(static_cast<std::uint32_t>(members.size()));
+  Decide(DecisionKind::kInterval, decision.reason, {},
+         absl::StrCat(decision.steps, " inner steps: ", decision.text));
   Decide(DecisionKind::kRound, Reason::kOpened, {},
          absl::StrCat(round_.inner_steps, " inner steps for ", absl::StrJoin(names, ", ")));
   for (const Member* member : members) {
@@ -188,7 +195,18 @@ std::optional<absl::Time> RoundMachine::Impl::GraceDeadline() const {
 void RoundMachine::Impl::CloseRound(Reason reason, std::string text) {
   phase_ = RunPhase::kCommitting;
   Decide(DecisionKind::kClose, reason, {}, std::move(text));
-  Emit(StartCommit{round_.number, round_.Contributions()});
+  CommitPlan plan = PlanCommit(config_.outer, EndsWithThisRound(), &round_);
+  for (const CommitPlan::LeftOutDelta& left_out : plan.left_out) {
+    Decide(DecisionKind::kClose, Reason::kLeftOut, {left_out.worker, round_.entries[left_out.worker].incarnation},
+           absl::StrCat("its delta is not part of the sum: ", left_out.why));
+    Emit(DropPayload{left_out.payload});
+  }
+  Emit(std::move(plan.commit));
+}
+
+// REQUIRES: a round is open or committing.
+bool RoundMachine::Impl::EndsWithThisRound() const {
+  return state_.inner_steps_done + round_.inner_steps >= config_.interval.total_inner_steps;
 }
 
 void RoundMachine::Impl::AbortRound() {
@@ -223,18 +241,22 @@ void RoundMachine::Impl::ReleaseDeliveries() {
 void RoundMachine::Impl::On(const CommitDone& done) {
   if (phase_ != RunPhase::kCommitting || done.round != round_.number) return;
   FinishEvaluation();  // with the parts that came
-  last_applied_ = round_.DeliveredCount();
+  last_applied_ = round_.record.contributors;
+  FinishRecord(done.stats, now_ - round_.opened_at, &round_);
+  const bool over = EndsWithThisRound();
   for (const auto& [name, entry] : round_.entries) {
-    if (!entry.delivered) continue;
+    if (entry.share == 0) continue;
     state_.worker_inner_steps += entry.report.inner_steps;
     if (Member* member = members_.Find(name)) member->tokens += entry.report.tokens;
   }
   state_.version = round_.number + 1;
   state_.inner_steps_done += round_.inner_steps;
+  ObserveRound(config_.interval, round_.record, &state_.interval);
+  state_.history.push_back(round_.record);
   register_.Trim(round_.number);
   Emit(RoundCommitted{round_.number, last_applied_, static_cast<std::uint32_t>(round_.entries.size()),
                       now_ - round_.opened_at, round_.last_delivery_at - round_.first_delivery_at, done.params_digest,
-                      done.stats});
+                      done.stats, round_.record});
   for (const auto& [name, member] : members_.all()) {
     if (member.alive && member.ready && member.session != 0) {
       Emit(SendRoundClosed{member.session, round_.number, state_.version, done.params_digest});
@@ -242,7 +264,6 @@ void RoundMachine::Impl::On(const CommitDone& done) {
   }
   round_.entries.clear();
   phase_ = RunPhase::kWaiting;
-  const bool over = state_.inner_steps_done >= config_.total_inner_steps;
   const bool due = config_.checkpoint_every_rounds != 0 && state_.version % config_.checkpoint_every_rounds == 0;
   if (due && !over) StartCheckpointOf();
 }

@@ -35,6 +35,9 @@ class RoundMachine {
 
   RunStatus Status() const;
 
+  // Every committed round, oldest first. Borrowed until the next Step.
+  const std::vector<RoundRecord>& History() const;
+
  private:
   class Impl;
   std::unique_ptr<Impl> impl_;

@@ -31,6 +31,7 @@ class RoundMachine::Impl {
   void Step(absl::Time now, const Event& event, std::vector<Effect>* effects);
   std::optional<absl::Time> NextDeadline() const;
   RunStatus Status() const;
+  const std::vector<RoundRecord>& History() const { return state_.history; }
 
  private:
   // A push whose answer is still owed.
@@ -95,6 +96,7 @@ class RoundMachine::Impl {
   Assignment NextAssignment(const std::string& worker, std::uint32_t inner_steps);
   void CloseRoundIfDone();
   void CloseRound(Reason reason, std::string text);
+  bool EndsWithThisRound() const;
   void AbortRound();
   void ReleaseDeliveries();
   std::optional<absl::Time> GraceDeadline() const;
@@ -136,6 +138,7 @@ class RoundMachine::Impl {
   std::uint32_t last_applied_ = 0;
   std::optional<absl::Time> waiting_since_;  // too few workers since then
   std::optional<absl::Time> finish_deadline_;
+  std::string interval_text_;                  // of the last interval decision
   std::string waiting_text_;                   // as last decided
   std::optional<Version> checkpoint_started_;  // newest version whose checkpoint was started
   std::optional<Version> checkpoint_settled_;  // newest one that succeeded or failed

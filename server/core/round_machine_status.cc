@@ -28,8 +28,9 @@ RunStatus RoundMachine::Impl::Status() const {
   status.version = state_.version;
   status.round = round_.number;
   status.inner_steps_done = state_.inner_steps_done;
-  status.inner_steps_total = config_.total_inner_steps;
+  status.inner_steps_total = config_.interval.total_inner_steps;
   status.interval_steps = round_.inner_steps;
+  status.interval_reason = interval_text_;
   status.alive = members_.AliveCount();
   status.applied = last_applied_;
   status.rounds_committed = state_.version;

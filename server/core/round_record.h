@@ -9,8 +9,8 @@
 
 #include "common/base/ids.h"
 #include "server/core/outer_schedule.h"
+#include "server/core/reasons.h"
 #include "server/core/round_statistics.h"
-#include "server/core/types.h"
 
 namespace autoloco::server {
 

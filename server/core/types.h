@@ -10,7 +10,9 @@
 
 #include "absl/time/time.h"
 #include "common/base/ids.h"
+#include "server/core/interval_state.h"
 #include "server/core/reasons.h"
+#include "server/core/round_record.h"
 
 namespace autoloco::server {
 
@@ -111,6 +113,8 @@ struct CoreSnapshot {
   std::uint64_t rounds_aborted = 0;
   std::uint64_t worker_inner_steps = 0;  // of all accepted deltas
   std::vector<EvaluationPoint> evaluations;
+  IntervalState interval;
+  std::vector<RoundRecord> history;  // every committed round
 };
 
 enum class WorkerState { kJoining, kTraining, kPushing, kWaiting, kStale, kLeft };
@@ -140,6 +144,7 @@ struct RunStatus {
   std::uint64_t inner_steps_done = 0;
   std::uint64_t inner_steps_total = 0;
   std::uint32_t interval_steps = 0;
+  std::string interval_reason;  // why it is this long, with the numbers behind it; empty before the first round
   std::uint32_t alive = 0;
   std::uint32_t assigned = 0;
   std::uint32_t contributed = 0;

@@ -46,16 +46,44 @@ void AddScaled(float factor, const float* __restrict d, float* __restrict sum, s
 }
 
 struct StepNumbers {
+  explicit StepNumbers(const OuterCoefficients& coefficients)
+      : eta(static_cast<float>(coefficients.learning_rate)),
+        mu(static_cast<float>(coefficients.momentum)),
+        nesterov(coefficients.nesterov),
+        corrected(coefficients.corrected.has_value()) {
+    const CorrectedStep scalars = coefficients.corrected.value_or(CorrectedStep());
+    a = static_cast<float>(scalars.a);
+    c = static_cast<float>(scalars.c);
+    p = static_cast<float>(scalars.p);
+    g = static_cast<float>(scalars.g);
+  }
   float eta;
   float mu;
   bool nesterov;
+  bool corrected;
+  float a;
+  float c;
+  float p;
+  float g;
 };
+
+void Correct(const StepNumbers& numbers, const float* __restrict mean, float* __restrict params,
+             float* __restrict momentum, std::size_t n) {
+  const StepNumbers s = numbers;
+  for (std::size_t i = 0; i < n; ++i) {
+    const float b = momentum[i];
+    params[i] -= s.eta * (s.a * mean[i] + s.c * b);
+    momentum[i] = s.p * b + s.g * mean[i];
+  }
+}
 
 void Step(const StepNumbers& numbers, const float* __restrict mean, float* __restrict params,
           float* __restrict momentum, std::size_t n) {
   const float eta = numbers.eta;
   const float mu = numbers.mu;
-  if (numbers.nesterov) {
+  if (numbers.corrected) {
+    Correct(numbers, mean, params, momentum, n);
+  } else if (numbers.nesterov) {
     for (std::size_t i = 0; i < n; ++i) {
       const float b = mu * momentum[i] + mean[i];
       momentum[i] = b;
@@ -90,8 +118,7 @@ class Pass {
   Pass(std::span<const Contribution> contributions, const OuterCoefficients& coefficients, std::span<float> params,
        std::span<float> momentum, std::size_t slots)
       : contributions_(contributions),
-        numbers_{static_cast<float>(coefficients.learning_rate), static_cast<float>(coefficients.momentum),
-                 coefficients.nesterov},
+        numbers_(coefficients),
         uniform_(HasUniformWeights(contributions)),
         params_(params),
         momentum_(momentum),
@@ -192,8 +219,9 @@ class Pass {
 }  // namespace
 
 bool HasUniformWeights(std::span<const Contribution> contributions) {
-  return std::all_of(contributions.begin(), contributions.end(), [&contributions](const Contribution& contribution) {
-    return contribution.weight == contributions[0].weight;
+  const double uniform = 1.0 / static_cast<double>(contributions.size());
+  return std::all_of(contributions.begin(), contributions.end(), [uniform](const Contribution& contribution) {
+    return contribution.weight == uniform;
   });
 }
 
@@ -208,12 +236,18 @@ absl::Status ValidateOuterStep(std::span<const Contribution> contributions, cons
     }
     sum += weight;
   }
-  if (std::abs(sum - 1) > kWeightSumTolerance) {
-    return absl::InvalidArgumentError(absl::StrCat("outer step: want weights that sum to 1, got ", sum));
+  if (sum < 1 - kWeightSumTolerance || sum > kWeightSumMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("outer step: want weights that sum to 1, or to at most ", kWeightSumMax, ", got ", sum));
   }
   if (!std::isfinite(coefficients.learning_rate) || !std::isfinite(coefficients.momentum)) {
     return absl::InvalidArgumentError(absl::StrCat("outer step: learning rate ", coefficients.learning_rate,
                                                    " and momentum ", coefficients.momentum, " must be finite"));
+  }
+  const CorrectedStep scalars = coefficients.corrected.value_or(CorrectedStep());
+  for (const double scalar : {scalars.a, scalars.c, scalars.p, scalars.g}) {
+    if (std::isfinite(scalar)) continue;
+    return absl::InvalidArgumentError(absl::StrCat("outer step: want finite scalars of the correction, got ", scalar));
   }
   return absl::OkStatus();
 }

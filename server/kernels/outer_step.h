@@ -1,15 +1,19 @@
 // The round commit: from the deltas of a round, in one pass over the parameters, to the next version.
 //
-// With deltas d_1 .. d_n ("start minus end"), weights p_i that sum to 1, learning rate eta and momentum mu, for every
+// With deltas d_1 .. d_n ("start minus end"), weights w_i, learning rate eta and momentum mu, for every
 // value, all in fp32, every operation rounded, none fused, in exactly this order:
 //
-//   D     = (((d_1 + d_2) + d_3) + ... + d_n) * (1 / n)     all weights equal; n = 1: D = d_1
-//   D     = ((p_1 d_1 + p_2 d_2) + ...) + p_n d_n           otherwise, p_i rounded to fp32 once
+//   D     = (((d_1 + d_2) + d_3) + ... + d_n) * (1 / n)     all weights equal 1/n; n = 1: D = d_1
+//   D     = ((w_1 d_1 + w_2 d_2) + ...) + w_n d_n           otherwise, w_i rounded to fp32 once
 //   b     = mu b + D
 //   theta = theta - eta (D + mu b)                          nesterov
 //   theta = theta - eta b                                   otherwise
 //
-// This is torch.optim.SGD(lr=eta, momentum=mu, nesterov) on the gradient D with b starting at 0. With n = 1, eta = 1,
+// or, where the step is corrected for the length of its interval (server/core/outer_schedule.h has the scalars):
+//
+//   theta = theta - eta (a D + c b);  b = p b + g D         with the old b
+//
+// The first is torch.optim.SGD(lr=eta, momentum=mu, nesterov) on the gradient D with b starting at 0. With n = 1, eta = 1,
 // mu = 0 the result is theta - (theta - theta_end), bit for bit (but for the sign of a zero).
 //
 // A block is decoded into cache, combined and applied before the next one is touched; no buffer of the size of the
@@ -20,6 +24,7 @@
 #define AUTOLOCO_SERVER_KERNELS_OUTER_STEP_H_
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -34,13 +39,22 @@ namespace autoloco::server {
 struct Contribution {
   std::span<const std::byte> payload;
   Codec codec = Codec::kFp32;
-  double weight = 0;  // p_i
+  double weight = 0;  // w_i
+};
+
+// The scalars of a corrected step, rounded to fp32 once.
+struct CorrectedStep {
+  double a = 0;
+  double c = 0;
+  double p = 0;
+  double g = 0;
 };
 
 struct OuterCoefficients {
   double learning_rate = 0.7;  // eta
   double momentum = 0.9;       // mu
   bool nesterov = true;
+  std::optional<CorrectedStep> corrected = std::nullopt;  // given: momentum and nesterov do not count
 };
 
 // What the commit saw. Sums of squares in fp64, in an order that depends on the number of values alone.
@@ -55,7 +69,8 @@ struct OuterStepStatistics {
 // Applies one outer step to `params` and `momentum`, in place.
 // REQUIRES: params.size() == momentum.size(); params, momentum and the payloads do not overlap.
 //
-// INVALID_ARGUMENT: no contribution, a weight that is not positive and finite, weights whose sum is not 1 within 1e-9,
+// INVALID_ARGUMENT: no contribution, a weight that is not positive and finite, weights whose sum is below 1 or above
+// kWeightSumMax (unequal work is weighed by velocity, which gives sums above 1; equal work gives 1),
 // coefficients that are not finite, a payload whose block headers do not tile it. Nothing has been changed then.
 // INTERNAL: a block failed its checksum or did not decode. Payloads are verified before they are acknowledged and are
 // immutable since, so this means damaged memory or disk. Some blocks have taken the step and others have not: the
@@ -67,7 +82,9 @@ absl::StatusOr<OuterStepStatistics> ApplyOuterStep(std::span<const Contribution>
 // The checks on weights and coefficients that ApplyOuterStep makes, by themselves.
 absl::Status ValidateOuterStep(std::span<const Contribution> contributions, const OuterCoefficients& coefficients);
 
-// Whether all weights are the same number: the plain mean is taken then.
+inline constexpr double kWeightSumMax = 32;
+
+// Whether all weights are the same number and sum to 1: the plain mean is taken then.
 bool HasUniformWeights(std::span<const Contribution> contributions);
 
 }  // namespace autoloco::server

@@ -54,8 +54,15 @@ absl::StatusOr<OuterStepStatistics> ApplyOuterStepReference(std::span<const Cont
   const auto mu = static_cast<float>(coefficients.momentum);
   for (std::size_t i = 0; i < params.size(); ++i) {
     const float d = Mean(contributions, uniform, deltas, i);
-    momentum[i] = mu * momentum[i] + d;
-    const float step = coefficients.nesterov ? d + mu * momentum[i] : momentum[i];
+    float step = 0;
+    if (coefficients.corrected) {
+      const CorrectedStep& s = *coefficients.corrected;
+      step = static_cast<float>(s.a) * d + static_cast<float>(s.c) * momentum[i];
+      momentum[i] = static_cast<float>(s.p) * momentum[i] + static_cast<float>(s.g) * d;
+    } else {
+      momentum[i] = mu * momentum[i] + d;
+      step = coefficients.nesterov ? d + mu * momentum[i] : momentum[i];
+    }
     params[i] = params[i] - eta * step;
     statistics.mean_delta_squared_norm += static_cast<double>(d) * d;
   }

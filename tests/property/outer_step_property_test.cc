@@ -62,9 +62,13 @@ void ExpectClose(const OuterStepStatistics& got, const OuterStepStatistics& want
   EXPECT_EQ(got.finite, want.finite);
 }
 
+const OuterCoefficients kNesterov{0.7, 0.9, true};
+const OuterCoefficients kPlainMomentum{0.7, 0.9, false};
+const OuterCoefficients kCorrected{0.7, 0.9, true, CorrectedStep{2.3, 0.7, 0.81, 0.93}};
+
 // Three rounds by kernel and by reference from the same start.
-void Compare(std::size_t size, std::size_t workers, bool uniform, bool nesterov, WorkPool* pool) {
-  const OuterCoefficients coefficients{0.7, 0.9, nesterov};
+void Compare(std::size_t size, std::size_t workers, bool uniform, const OuterCoefficients& coefficients,
+             WorkPool* pool) {
   std::vector<float> params = Draw(size, 0, 1.0);
   std::vector<float> momentum(size, 0.0f);
   std::vector<float> want_params = params;
@@ -85,8 +89,9 @@ TEST(OuterStepPropertyTest, EqualsTheReferenceOnEveryTail) {
   WorkPool pool(2);
   for (const std::size_t size : kSizes) {
     for (const std::size_t workers : {1u, 2u, 3u}) {
-      Compare(size, workers, true, true, &pool);
-      Compare(size, workers, false, workers != 2, &pool);
+      Compare(size, workers, true, kNesterov, &pool);
+      Compare(size, workers, false, workers != 2 ? kNesterov : kPlainMomentum, &pool);
+      Compare(size, workers, workers == 2, kCorrected, &pool);
     }
   }
 }
@@ -95,7 +100,9 @@ TEST(OuterStepPropertyTest, EqualsTheReferenceForEveryNumberOfWorkers) {
   WorkPool pool(3);
   for (std::size_t workers = 1; workers <= 9; ++workers) {
     for (const bool uniform : {true, false}) {
-      for (const bool nesterov : {true, false}) Compare(1003, workers, uniform, nesterov, &pool);
+      for (const OuterCoefficients& coefficients : {kNesterov, kPlainMomentum, kCorrected}) {
+        Compare(1003, workers, uniform, coefficients, &pool);
+      }
     }
   }
 }

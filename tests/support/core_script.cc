@@ -14,8 +14,8 @@ CoreConfig SmallConfig() {
   config.run_id = "run-1";
   config.protocol_version = 1;
   config.layout = SmallLayout();
-  config.total_inner_steps = 23;
-  config.interval_steps = 5;
+  config.interval.total_inner_steps = 23;
+  config.interval.steps = 5;
   config.batch_size = 4;
   config.min_workers = 1;
   config.start_workers = 2;

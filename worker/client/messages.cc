@@ -31,16 +31,6 @@ v1::CodecConfig::Delta ToProto(Codec codec) {
   return codec == Codec::kBf16 ? v1::CodecConfig::DELTA_BF16 : v1::CodecConfig::DELTA_FP32;
 }
 
-ScheduleConfig ToSchedule(const v1::RunConfig& run) {
-  const v1::InnerConfig& inner = run.inner();
-  return {.schedule =
-              inner.schedule() == v1::InnerConfig::SCHEDULE_CONSTANT ? Schedule::kConstant : Schedule::kCosine,
-          .learning_rate = inner.learning_rate(),
-          .warmup_steps = inner.warmup_steps(),
-          .total_steps = run.total_inner_steps(),
-          .final_ratio = inner.final_ratio()};
-}
-
 AdamWConfig ToAdamW(const v1::InnerConfig& inner) {
   return {.beta1 = inner.beta1(),
           .beta2 = inner.beta2(),
@@ -135,7 +125,7 @@ absl::StatusOr<RunSettings> ToRunSettings(const v1::RunConfig& run) {
   settings.seed = run.seed();
   settings.total_inner_steps = run.total_inner_steps();
   settings.adamw = ToAdamW(run.inner());
-  settings.schedule = ToSchedule(run);
+  settings.schedule = ToScheduleConfig(run);
   settings.batch_size = run.inner().batch_size();
   settings.held_out_fraction = run.data().held_out_fraction();
   settings.evaluation_windows = run.evaluation().windows();

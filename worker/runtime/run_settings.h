@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "common/base/schedule.h"
 #include "common/codec/delta_codec.h"
 #include "common/tensor/decoder.h"
 #include "worker/train/inner_config.h"

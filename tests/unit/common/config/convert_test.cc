@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 namespace autoloco {
 namespace {
 
@@ -28,6 +30,27 @@ TEST(ConvertTest, DecoderShapeHasEveryNumber) {
                              .rope_theta = 8.5,
                              .norm_epsilon = 9.5};
   EXPECT_EQ(ToDecoderShape(model), want);
+}
+
+TEST(ConvertTest, ScheduleHasEveryNumber) {
+  v1::RunConfig run;
+  run.set_total_inner_steps(1000);
+  run.mutable_inner()->set_learning_rate(2e-3);
+  run.mutable_inner()->set_warmup_steps(30);
+  run.mutable_inner()->set_final_ratio(0.2);
+  run.mutable_inner()->set_decay_fraction(0.4);
+  for (const auto& [proto, schedule] : {std::pair{v1::InnerConfig::SCHEDULE_CONSTANT, Schedule::kConstant},
+                                        {v1::InnerConfig::SCHEDULE_COSINE, Schedule::kCosine},
+                                        {v1::InnerConfig::SCHEDULE_WSD, Schedule::kWsd}}) {
+    run.mutable_inner()->set_schedule(proto);
+    const ScheduleConfig config = ToScheduleConfig(run);
+    EXPECT_EQ(config.schedule, schedule);
+    EXPECT_EQ(config.learning_rate, 2e-3);
+    EXPECT_EQ(config.warmup_steps, 30u);
+    EXPECT_EQ(config.total_steps, 1000u);
+    EXPECT_EQ(config.final_ratio, 0.2);
+    EXPECT_EQ(config.decay_fraction, 0.4);
+  }
 }
 
 TEST(ConvertTest, LogLevels) {

@@ -51,6 +51,25 @@ TEST(ValidateTest, ServerErrors) {
   using Config = v1::ServerConfig;
   for (const ServerCase& c : {
            ServerCase{[](Config* c) { c->mutable_run()->mutable_model()->set_heads(3); }, "run.model: "},
+           ServerCase{[](Config* c) { c->mutable_run()->mutable_interval()->set_steps_min(501); },
+                      "run.interval.steps_min: expected at most run.interval.steps (500), found 501"},
+           ServerCase{[](Config* c) { c->mutable_run()->mutable_interval()->set_steps_max(499); },
+                      "run.interval.steps_max: expected at least run.interval.steps (500), found 499"},
+           ServerCase{
+               [](Config* c) { c->mutable_run()->mutable_interval()->set_policy(v1::IntervalConfig::POLICY_RANDOM); },
+               "run.interval.target_rounds: expected the number of rounds under policy random, found 0"},
+           ServerCase{[](Config* c) { c->mutable_run()->mutable_interval()->set_target_rounds(1001); },
+                      "run.interval.target_rounds: expected at most run.total_inner_steps (1000), found 1001"},
+           ServerCase{
+               [](Config* c) { c->mutable_run()->mutable_interval()->set_policy(v1::IntervalConfig::POLICY_REPLAY); },
+               "run.interval.replay: expected the intervals under policy replay, found none"},
+           ServerCase{[](Config* c) { c->mutable_run()->mutable_interval()->set_replay("20,0"); },
+                      "run.interval.replay: expected intervals of 1 to 16000000 steps"},
+           ServerCase{[](Config* c) {
+                        c->mutable_run()->mutable_outer()->set_nesterov(false);
+                        c->mutable_run()->mutable_outer()->set_correction(v1::OuterConfig::CORRECTION_BOUNDED);
+                      },
+                      "run.outer.correction: expected auto or none without run.outer.nesterov"},
            ServerCase{[](Config* c) { c->mutable_run()->mutable_model()->set_kv_heads(3); }, "run.model: "},
            ServerCase{[](Config* c) { c->mutable_run()->mutable_model()->set_vocab_size(255); },
                       "run.model.vocab_size: expected at least 256 with run.data.tokenizer bytes, found 255"},

@@ -53,7 +53,7 @@ TEST(OuterSchedule, CompositionEqualsReferenceSteps) {
       const double velocity = 0.37;
       Point want{1.5, -0.8};
       for (int i = 0; i < r; ++i) want = ReferenceStep(mu, velocity, want);
-      const Point got = Step(OuterFactorsFor(OuterCorrection::kComposition, mu, r), r * velocity, {1.5, -0.8});
+      const Point got = Step(OuterFactorsFor(OuterCorrection::kComposition, {mu}, r), r * velocity, {1.5, -0.8});
       EXPECT_NEAR(got.theta, want.theta, 1e-12) << mu << " " << r;
       EXPECT_NEAR(got.b, want.b, 1e-12) << mu << " " << r;
     }
@@ -66,10 +66,10 @@ TEST(OuterSchedule, CompositionSplitsAtAnyRealRatio) {
   for (const double r : {0.3, 1.0, 1.7, 4.25, 9.0}) {
     for (const double part : {0.01, 0.37, 0.5, 0.93}) {
       const Point start{0.4, 1.1};
-      const Point whole = Step(OuterFactorsFor(OuterCorrection::kComposition, mu, r), r * velocity, start);
+      const Point whole = Step(OuterFactorsFor(OuterCorrection::kComposition, {mu}, r), r * velocity, start);
       const double first = part * r;
-      Point split = Step(OuterFactorsFor(OuterCorrection::kComposition, mu, first), first * velocity, start);
-      split = Step(OuterFactorsFor(OuterCorrection::kComposition, mu, r - first), (r - first) * velocity, split);
+      Point split = Step(OuterFactorsFor(OuterCorrection::kComposition, {mu}, first), first * velocity, start);
+      split = Step(OuterFactorsFor(OuterCorrection::kComposition, {mu}, r - first), (r - first) * velocity, split);
       EXPECT_NEAR(split.theta, whole.theta, 1e-12) << r << " " << part;
       EXPECT_NEAR(split.b, whole.b, 1e-12) << r << " " << part;
     }
@@ -81,18 +81,18 @@ TEST(OuterSchedule, RatioToZeroStaysFinite) {
   const double gain = -std::log(mu) / (1 - mu);
   const double a = 1 + mu / (1 - mu) * (1 - mu * gain);
   for (const double r : {0.0, 1e-300, 1e-14, 1e-9}) {
-    const OuterFactors factors = OuterFactorsFor(OuterCorrection::kComposition, mu, r);
+    const OuterFactors factors = OuterFactorsFor(OuterCorrection::kComposition, {mu}, r);
     EXPECT_NEAR(factors.a, a, 1e-7) << r;
     EXPECT_NEAR(factors.g, gain, 1e-8) << r;
     EXPECT_NEAR(factors.c, 0, 1e-8) << r;
     EXPECT_NEAR(factors.p, 1, 1e-8) << r;
   }
   // Without a step at the place where the limit takes over.
-  const OuterFactors below = OuterFactorsFor(OuterCorrection::kComposition, mu, 0.99e-12);
-  const OuterFactors above = OuterFactorsFor(OuterCorrection::kComposition, mu, 1.01e-12);
+  const OuterFactors below = OuterFactorsFor(OuterCorrection::kComposition, {mu}, 0.99e-12);
+  const OuterFactors above = OuterFactorsFor(OuterCorrection::kComposition, {mu}, 1.01e-12);
   EXPECT_NEAR(below.g, above.g, 1e-12);
   for (const OuterCorrection form : kForms) {
-    const OuterFactors factors = OuterFactorsFor(form, mu, 0);
+    const OuterFactors factors = OuterFactorsFor(form, {mu}, 0);
     for (const double one : {factors.a, factors.c, factors.p, factors.g}) EXPECT_TRUE(std::isfinite(one));
   }
 }
@@ -104,12 +104,12 @@ TEST(OuterSchedule, OneIsThePlainStepForEveryForm) {
   EXPECT_NE(rounded, 1);
   for (const OuterCorrection form : kForms) {
     for (const double r : {1.0, rounded, 1 - 1e-9, std::numeric_limits<double>::quiet_NaN(), -1.0}) {
-      EXPECT_EQ(OuterFactorsFor(form, 0.9, r), (OuterFactors{1.9, 0.9 * 0.9, 0.9, 1, true})) << r;
+      EXPECT_EQ(OuterFactorsFor(form, {0.9}, r), (OuterFactors{1.9, 0.9 * 0.9, 0.9, 1, true})) << r;
     }
-    EXPECT_EQ(OuterFactorsFor(form, 0.9, 1.001).plain, form == OuterCorrection::kNone);
-    EXPECT_TRUE(OuterFactorsFor(form, 0, 3).plain);  // no momentum, nothing to correct
+    EXPECT_EQ(OuterFactorsFor(form, {0.9}, 1.001).plain, form == OuterCorrection::kNone);
+    EXPECT_TRUE(OuterFactorsFor(form, {0}, 3).plain);  // no momentum, nothing to correct
     // No step beside 1 either.
-    const OuterFactors near = OuterFactorsFor(form, 0.9, 1 + 1e-8);
+    const OuterFactors near = OuterFactorsFor(form, {0.9}, 1 + 1e-8);
     EXPECT_NEAR(near.a, 1.9, 1e-6);
     EXPECT_NEAR(near.c, 0.81, 1e-6);
     EXPECT_NEAR(near.p, 0.9, 1e-6);
@@ -121,7 +121,7 @@ TEST(OuterSchedule, LongRunGains) {
   for (const double mu : {0.5, 0.9}) {
     for (const double r : {0.1, 0.5, 0.8, 2.0, 5.0}) {
       for (const OuterCorrection form : kForms) {
-        const OuterFactors f = OuterFactorsFor(form, mu, r);
+        const OuterFactors f = OuterFactorsFor(form, {mu}, r);
         const double want = form == OuterCorrection::kMomentum ? 1 / (1 - std::pow(mu, r)) : 1 / (1 - mu);
         EXPECT_NEAR(f.a + f.c * f.g / (1 - f.p), want, 1e-10 * want) << OuterCorrectionName(form) << " " << r;
       }
@@ -131,16 +131,16 @@ TEST(OuterSchedule, LongRunGains) {
 
 TEST(OuterSchedule, BoundedIsCompositionWithinItsBounds) {
   for (const double r : {0.5, 0.7, 1.3, 2.0}) {
-    EXPECT_EQ(OuterFactorsFor(OuterCorrection::kBounded, 0.9, r),
-              OuterFactorsFor(OuterCorrection::kComposition, 0.9, r));
+    EXPECT_EQ(OuterFactorsFor(OuterCorrection::kBounded, {0.9}, r),
+              OuterFactorsFor(OuterCorrection::kComposition, {0.9}, r));
   }
-  EXPECT_EQ(OuterFactorsFor(OuterCorrection::kBounded, 0.9, 9), OuterFactorsFor(OuterCorrection::kComposition, 0.9, 2));
-  EXPECT_EQ(OuterFactorsFor(OuterCorrection::kBounded, 0.9, 0.1),
-            OuterFactorsFor(OuterCorrection::kComposition, 0.9, 0.5));
+  EXPECT_EQ(OuterFactorsFor(OuterCorrection::kBounded, {0.9}, 9), OuterFactorsFor(OuterCorrection::kComposition, {0.9}, 2));
+  EXPECT_EQ(OuterFactorsFor(OuterCorrection::kBounded, {0.9}, 0.1),
+            OuterFactorsFor(OuterCorrection::kComposition, {0.9}, 0.5));
 }
 
 TEST(OuterSchedule, StabilityOnAQuadratic) {
-  const auto stable = [](OuterCorrection form, double r) { return StableUpTo(OuterFactorsFor(form, 0.9, r)); };
+  const auto stable = [](OuterCorrection form, double r) { return StableUpTo(OuterFactorsFor(form, {0.9}, r)); };
   EXPECT_NEAR(stable(OuterCorrection::kNone, 4), 1.357, 0.001);
   EXPECT_NEAR(stable(OuterCorrection::kMomentum, 8), 1.54, 0.01);
   EXPECT_NEAR(stable(OuterCorrection::kVelocity, 2), 1.03, 0.01);
@@ -152,14 +152,48 @@ TEST(OuterSchedule, StabilityOnAQuadratic) {
 }
 
 TEST(OuterSchedule, ScaledMomentumActsOnTheBufferBeforeTheStep) {
-  const OuterFactors factors = OuterFactorsFor(OuterCorrection::kBounded, 0.9, 1.4);
+  const OuterFactors factors = OuterFactorsFor(OuterCorrection::kBounded, {0.9}, 1.4);
   const Point want = Step(factors, 0.3, {2, 0.5 * 1.6});
   const Point got = Step(WithMomentumScaled(factors, 0.5), 0.3, {2, 1.6});
   EXPECT_DOUBLE_EQ(got.theta, want.theta);
   EXPECT_DOUBLE_EQ(got.b, want.b);
-  const OuterFactors plain = OuterFactorsFor(OuterCorrection::kNone, 0.9, 1);
+  const OuterFactors plain = OuterFactorsFor(OuterCorrection::kNone, {0.9}, 1);
   EXPECT_TRUE(WithMomentumScaled(plain, 1).plain);
   EXPECT_FALSE(WithMomentumScaled(plain, 0.5).plain);
+}
+
+TEST(OuterSchedule, PlainMomentumIsNotCorrected) {
+  for (const OuterCorrection form : kForms) {
+    const OuterFactors factors = OuterFactorsFor(form, {0.9, false}, 3);
+    EXPECT_EQ(factors, (OuterFactors{1, 0.9, 0.9, 1, true}));  // theta -= eta b
+  }
+}
+
+TEST(OuterSchedule, AStepTakesItsRatioFromTheReference) {
+  OuterSettings settings;
+  settings.correction = OuterCorrection::kBounded;
+  settings.reference_learning_rate_sum = 0.08;
+  const OuterStep step = MakeOuterStep(settings, {.learning_rate_sum = 0.12});
+  EXPECT_DOUBLE_EQ(step.ratio, 1.5);
+  EXPECT_EQ(step.factors, OuterFactorsFor(OuterCorrection::kBounded, {0.9}, step.ratio));
+  EXPECT_EQ(step.learning_rate, 0.7);
+  EXPECT_TRUE(MakeOuterStep(settings, {.learning_rate_sum = 0.08}).factors.plain);
+  EXPECT_TRUE(MakeOuterStep(settings, {.learning_rate_sum = 0}).factors.plain);  // unknown
+  EXPECT_FALSE(MakeOuterStep(settings, {.learning_rate_sum = 0.08, .momentum_scale = 0.5}).factors.plain);
+  settings.reference_learning_rate_sum = 0;
+  EXPECT_TRUE(MakeOuterStep(settings, {.learning_rate_sum = 0.12}).factors.plain);
+}
+
+TEST(OuterSchedule, TheLastStepMayBeAPlainAverage) {
+  OuterSettings settings;
+  EXPECT_EQ(MakeOuterStep(settings, {.last = true}).learning_rate, 0.7);
+  settings.final_average = true;
+  const OuterStep step = MakeOuterStep(settings, {.last = true});
+  EXPECT_EQ(step.learning_rate, 1);
+  EXPECT_EQ(step.momentum.mu, 0);
+  EXPECT_TRUE(step.factors.plain);
+  EXPECT_TRUE(step.final_average);
+  EXPECT_FALSE(MakeOuterStep(settings, {}).final_average);
 }
 
 }  // namespace

@@ -217,7 +217,7 @@ TEST(RoundMachine, APartThatNeverCameIsLeftOutWhenTheRoundCloses) {
 
 TEST(RoundMachine, TheLastVersionIsEvaluatedBeforeTheEnd) {
   CoreConfig config = SmallConfig();
-  config.total_inner_steps = 5;
+  config.interval.total_inner_steps = 5;
   CoreScript script(config);
   script.Join("a");
   script.Join("b");
@@ -235,7 +235,7 @@ TEST(RoundMachine, TheLastVersionIsEvaluatedBeforeTheEnd) {
 
 TEST(RoundMachine, ALossThatIsNotFiniteIsSeenAndHoldsNobodyUp) {
   CoreConfig config = SmallConfig();
-  config.total_inner_steps = 5;
+  config.interval.total_inner_steps = 5;
   CoreScript script(config);
   script.Join("a");
   script.Join("b");
@@ -250,7 +250,7 @@ TEST(RoundMachine, ALossThatIsNotFiniteIsSeenAndHoldsNobodyUp) {
 
 TEST(RoundMachine, TheEndDoesNotWaitForTheDead) {
   CoreConfig config = SmallConfig();
-  config.total_inner_steps = 5;
+  config.interval.total_inner_steps = 5;
   config.finish_timeout = absl::Seconds(12);
   CoreScript script(config);
   script.Join("a");
@@ -279,7 +279,7 @@ TEST(RoundMachine, CheckpointsComeEverySoManyRounds) {
 
 TEST(RoundMachine, AFailedLastCheckpointIsAFailedRun) {
   CoreConfig config = WithoutEvaluation();
-  config.total_inner_steps = 5;
+  config.interval.total_inner_steps = 5;
   CoreScript script(config);
   script.Join("a");
   script.Join("b");

@@ -29,6 +29,18 @@ TEST(OuterStepReferenceTest, ByHand) {
   }
 }
 
+TEST(OuterStepReferenceTest, ACorrectedStepByHand) {
+  const std::string payload = EncodeVector(std::vector<float>{4.0f}, Codec::kFp32, 1);
+  const std::vector<Contribution> contributions = {Make(payload, 1)};
+  std::vector<float> params = {10.0f};
+  std::vector<float> momentum = {2.0f};
+  ASSERT_TRUE(ApplyOuterStepReference(contributions, {0.5, 0.5, true, CorrectedStep{1.5, 0.5, 0.25, 2}}, params,
+                                      momentum)
+                  .ok());
+  EXPECT_EQ(params[0], 10.0f - 0.5f * 7.0f);  // 1.5 * 4 + 0.5 * 2
+  EXPECT_EQ(momentum[0], 8.5f);               // 0.25 * 2 + 2 * 4
+}
+
 TEST(OuterStepReferenceTest, AnErrorChangesNothing) {
   std::string payload = EncodeVector(std::vector<float>{4.0f}, Codec::kFp32, 1);
   payload.back() = static_cast<char>(payload.back() ^ 1);

@@ -67,6 +67,22 @@ TEST_F(OuterStepTest, ThreePlainMomentumStepsByHand) {
   ExpectNear(momentum_, {-0.37, -0.36});
 }
 
+//   D = (0.5, -1), b = (2, 4), a = 1.5, c = 0.25: a D + c b = (0.75 + 0.5, -1.5 + 1) = (1.25, -0.5)
+//   theta = (1, -2) - 0.7 (1.25, -0.5), b = 0.75 (2, 4) + 0.5 (0.5, -1)
+TEST_F(OuterStepTest, ACorrectedStepByHand) {
+  coefficients_.corrected = CorrectedStep{1.5, 0.25, 0.75, 0.5};
+  momentum_ = {2.0f, 4.0f};
+  ASSERT_TRUE(Apply({{0.5f, -1.0f}}).ok());
+  ExpectNear(params_, {1 - 0.7 * 1.25, -2 + 0.7 * 0.5});
+  ExpectNear(momentum_, {1.75, 2.5});
+}
+
+TEST_F(OuterStepTest, WeightsOfUnequalWorkSumToMoreThanOne) {
+  coefficients_ = {1, 0, true};
+  ASSERT_TRUE(Apply({{0.5f, -1.0f}, {0.25f, 1.0f}}, {0.75, 0.75}).ok());  // equal weights, and yet no plain mean
+  ExpectNear(params_, {1 - 0.5625, -2});
+}
+
 TEST_F(OuterStepTest, MovesTowardsTheWorkersResult) {
   const std::vector<float> end = {0.0f, 3.0f};
   ASSERT_TRUE(Apply({{params_[0] - end[0], params_[1] - end[1]}}).ok());
@@ -149,11 +165,14 @@ TEST_F(OuterStepTest, RefusesNonsenseAndChangesNothing) {
   };
   const std::vector<float> d = {1.0f, 1.0f};
   EXPECT_EQ(refusal(Apply({})), "outer step: no contribution");
-  EXPECT_EQ(refusal(Apply({d, d}, {0.5, 0.6})), "outer step: want weights that sum to 1, got 1.1");
+  EXPECT_EQ(refusal(Apply({d, d}, {0.5, 0.4})), "outer step: want weights that sum to 1, or to at most 32, got 0.9");
+  EXPECT_EQ(refusal(Apply({d, d}, {20, 13})), "outer step: want weights that sum to 1, or to at most 32, got 33");
   EXPECT_EQ(refusal(Apply({d, d}, {1.5, -0.5})), "outer step: contribution 1: want a positive weight, got -0.5");
   EXPECT_EQ(refusal(Apply({d, d}, {1.0, 0.0})), "outer step: contribution 1: want a positive weight, got 0");
   EXPECT_EQ(refusal(Apply({d}, {std::nan("")})), "outer step: contribution 0: want a positive weight, got nan");
   EXPECT_THAT(refusal(Apply({d, {1.0f, 2.0f, 3.0f}})), HasSubstr("contribution 1: block 0: want 8 raw bytes, got 12"));
+  coefficients_.corrected = CorrectedStep{1, std::nan(""), 1, 1};
+  EXPECT_THAT(refusal(Apply({d})), HasSubstr("finite scalars of the correction, got nan"));
   coefficients_.momentum = std::nan("");
   EXPECT_THAT(refusal(Apply({d})), HasSubstr("must be finite"));
 }

@@ -1,12 +1,12 @@
+#include "common/base/schedule.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstdint>
 #include <numbers>
 
-#include "worker/train/inner_config.h"
-
-namespace autoloco::worker {
+namespace autoloco {
 namespace {
 
 ScheduleConfig Cosine() {
@@ -64,5 +64,22 @@ TEST(LearningRateAtTest, WarmupAsLongAsTheRunOrLonger) {
   EXPECT_DOUBLE_EQ(LearningRateAt(config, 5000), 4e-3 * 601 / 1200);
 }
 
+TEST(LearningRateAtTest, WsdIsFlatThenFallsInAStraightLine) {
+  ScheduleConfig config = Cosine();
+  config.schedule = Schedule::kWsd;
+  config.decay_fraction = 0.25;
+  EXPECT_DOUBLE_EQ(LearningRateAt(config, 24), 4e-3 / 2);
+  EXPECT_DOUBLE_EQ(LearningRateAt(config, 50), 4e-3);
+  EXPECT_DOUBLE_EQ(LearningRateAt(config, 450), 4e-3);
+  EXPECT_NEAR(LearningRateAt(config, 525), 4e-3 * 0.55, 1e-15);
+  EXPECT_NEAR(LearningRateAt(config, 600), 4e-4, 1e-15);
+  EXPECT_EQ(LearningRateAt(config, 601), LearningRateAt(config, 600));
+  config.decay_fraction = 1;  // the decay begins no earlier than the warm-up ends
+  EXPECT_DOUBLE_EQ(LearningRateAt(config, 50), 4e-3);
+  EXPECT_NEAR(LearningRateAt(config, 325), 4e-3 * 0.55, 1e-15);
+  config.decay_fraction = 0;
+  EXPECT_DOUBLE_EQ(LearningRateAt(config, 600), 4e-3);
+}
+
 }  // namespace
-}  // namespace autoloco::worker
+}  // namespace autoloco
