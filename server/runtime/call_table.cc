@@ -1,0 +1,73 @@
+#include "server/runtime/call_table.h"
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+
+namespace autoloco::server {
+namespace {
+
+absl::Status ShuttingDown() { return absl::UnavailableError("the server is shutting down"); }
+
+}  // namespace
+
+absl::Status CallTable::CheckRoom() const {
+  if (closed_) return ShuttingDown();
+  if (size() >= calls_max_) {
+    return absl::ResourceExhaustedError(absl::StrCat(calls_max_, " calls are open already; come back later"));
+  }
+  return absl::OkStatus();
+}
+
+void CallTable::On(const SessionOpened& input, Instant now) {
+  const absl::Status room = CheckRoom();
+  if (!room.ok()) return input.call->End(room);
+  sessions_.Open(input, now);
+}
+
+void CallTable::On(const PushStarted& input, Instant now) {
+  const absl::Status room = CheckRoom();
+  if (!room.ok()) return input.call->End(room);
+  pushes_.Start(input, now);
+}
+
+void CallTable::On(const PullParked& input, Instant now) {
+  const absl::Status room = CheckRoom();
+  if (!room.ok()) return input.call->End(room);
+  pulls_.Park(input, now);
+}
+
+void CallTable::On(const PushStatusParked& input) {
+  const absl::Status room = CheckRoom();
+  if (!room.ok()) return input.call->End(room);
+  const bool inserted = push_statuses_.emplace(input.event.ticket, input.call).second;
+  AUTOLOCO_CHECK(inserted);
+  events_->push_back(input.event);
+}
+
+void CallTable::Answer(const AnswerPushStatus& effect) {
+  const auto it = push_statuses_.find(effect.ticket);
+  if (it == push_statuses_.end()) return;
+  if (effect.status.ok()) {
+    it->second->Answer(effect);
+  } else {
+    it->second->End(effect.status);
+  }
+  push_statuses_.erase(it);
+}
+
+void CallTable::Close(Instant now) {
+  closed_ = true;
+  sessions_.CloseAll(ShuttingDown(), now);
+  pushes_.CloseAll(ShuttingDown());
+  pulls_.CloseParked(ShuttingDown());
+  for (const auto& [ticket, call] : push_statuses_) call->End(ShuttingDown());
+  push_statuses_.clear();
+}
+
+void CallTable::Tick(Instant now) {
+  sessions_.Tick(now);
+  pushes_.Tick(now);
+  pulls_.Tick(now);
+}
+
+}  // namespace autoloco::server

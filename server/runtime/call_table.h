@@ -1,0 +1,84 @@
+// Every call that waits for an answer, by ticket; nothing else ends a call. An input for a ticket that is gone (a late
+// cancel, a read that ends after the answer) is normal: it is counted and ignored.
+#ifndef AUTOLOCO_SERVER_RUNTIME_CALL_TABLE_H_
+#define AUTOLOCO_SERVER_RUNTIME_CALL_TABLE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+
+#include "absl/status/status.h"
+#include "server/runtime/inputs.h"
+#include "server/runtime/pull_table.h"
+#include "server/runtime/push_table.h"
+#include "server/runtime/session_table.h"
+
+namespace autoloco::server {
+
+// Loop thread only.
+class CallTable {
+ public:
+  struct Limits {
+    std::size_t calls_max = 4096;  // open at a time, sessions and transfers together
+    absl::Duration hello_timeout = absl::Seconds(10);
+    absl::Duration stall_timeout = absl::Seconds(60);
+  };
+  CallTable(const Limits& limits, const PushTable::Tools& tools)
+      : calls_max_(limits.calls_max),
+        events_(tools.events),
+        sessions_(limits.hello_timeout, tools.events),
+        pushes_(tools, limits.stall_timeout),
+        pulls_(limits.stall_timeout, tools.telemetry, tools.events) {}
+
+  // Inputs that belong to a call.
+  void On(const CallRejected& input) { input.call->End(input.status); }
+  void On(const SessionOpened& input, Instant now);
+  void On(const SessionRead& input, Instant now) { Count(sessions_.OnRead(input, now)); }
+  void On(const SessionMalformed& input, Instant now) { Count(sessions_.OnMalformed(input, now)); }
+  void On(const SessionEnded& input) { Count(sessions_.OnEnded(input)); }
+  void On(const SessionWritten& input) { Count(sessions_.OnWritten(input)); }
+  void On(const PushStarted& input, Instant now);
+  void On(const PushHeaderRead& input) { Count(pushes_.OnHeader(input)); }
+  void On(const PushMalformed& input) { Count(pushes_.OnMalformed(input)); }
+  void On(const PushPayloadEnded& input, Instant now) { Count(pushes_.OnPayloadEnded(input, now)); }
+  void On(const PushAbandoned& input) { Count(pushes_.OnAbandoned(input)); }
+  void On(const PushChecked& input) { Count(pushes_.OnChecked(input)); }
+  void On(const PullParked& input, Instant now);
+  void On(const PullEnded& input, Instant now) { Count(pulls_.OnEnded(input, now)); }
+  void On(const PushStatusParked& input);
+
+  // Effects.
+  SessionTable& sessions() { return sessions_; }
+  PushTable& pushes() { return pushes_; }
+  PullTable& pulls() { return pulls_; }
+  const PushTable& pushes() const { return pushes_; }
+  const PullTable& pulls() const { return pulls_; }
+  void Answer(const AnswerPushStatus& effect);
+
+  // Ends every call that waits, and every later one, with UNAVAILABLE; pulls being served go on to their end.
+  void Close(Instant now);
+  void Tick(Instant now);
+
+  // Calls and sessions that are still open.
+  std::size_t size() const { return sessions_.size() + pushes_.size() + pulls_.size() + push_statuses_.size(); }
+  std::uint64_t ignored_inputs() const { return ignored_inputs_; }
+
+ private:
+  void Count(bool known) { ignored_inputs_ += known ? 0 : 1; }
+  // OK, or why a new call is turned away.
+  absl::Status CheckRoom() const;
+
+  const std::size_t calls_max_;
+  std::deque<Event>* const events_;
+  bool closed_ = false;
+  std::uint64_t ignored_inputs_ = 0;
+  SessionTable sessions_;
+  PushTable pushes_;
+  PullTable pulls_;
+  std::map<Ticket, PushStatusCall*> push_statuses_;
+};
+
+}  // namespace autoloco::server
+
+#endif  // AUTOLOCO_SERVER_RUNTIME_CALL_TABLE_H_

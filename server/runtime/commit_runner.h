@@ -1,0 +1,74 @@
+// The thread that changes the parameters and writes checkpoints of them, one job after the other in the order given:
+// nothing else touches the parameters while the loop runs, so a checkpoint asked for before a commit sees what was there
+// before it.
+#ifndef AUTOLOCO_SERVER_RUNTIME_COMMIT_RUNNER_H_
+#define AUTOLOCO_SERVER_RUNTIME_COMMIT_RUNNER_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/base/ids.h"
+#include "common/base/parallel.h"
+#include "common/codec/delta_codec.h"
+#include "server/core/types.h"
+#include "server/kernels/outer_step.h"
+#include "server/runtime/inbox.h"
+#include "server/runtime/parameter_store.h"
+#include "server/runtime/payload.h"
+#include "server/runtime/ports.h"
+
+namespace autoloco::server {
+
+// Loop thread only, after construction.
+class CommitRunner {
+ public:
+  // All borrowed; must outlive the runner.
+  struct Tools {
+    const Clock* clock = nullptr;
+    ParameterStore* parameters = nullptr;
+    CheckpointStore* checkpoints = nullptr;
+    Telemetry* telemetry = nullptr;
+    WorkPool* pool = nullptr;  // for the blocks of a job
+    Inbox* inbox = nullptr;    // CommitFinished and CheckpointFinished go there
+  };
+  struct Settings {
+    OuterCoefficients outer;
+    Codec codec = Codec::kFp32;  // of the payloads
+    int zstd_level = 1;          // of the snapshot
+  };
+
+  CommitRunner(const Tools& tools, const Settings& settings) : tools_(tools), settings_(settings) {}
+
+  struct Delta {
+    std::shared_ptr<const Payload> payload;
+    std::string worker;
+    double weight = 0;
+  };
+  struct CommitJob {
+    Round round = 0;
+    std::vector<Delta> deltas;
+  };
+  // Turns the deltas into version round + 1; CommitFinished follows. A commit that fails half-way leaves parameters
+  // that nobody may use: the process ends with one line then, and the next start goes on from the newest checkpoint.
+  void Commit(CommitJob job);
+  // Stores the parameters as version snapshot.version; CheckpointFinished follows.
+  void Checkpoint(CoreSnapshot snapshot);
+
+  // Waits for the jobs under way.
+  ~CommitRunner() = default;
+
+ private:
+  // On the commit thread.
+  void RunCommit(const CommitJob& job);
+  void RunCheckpoint(const CoreSnapshot& snapshot);
+
+  const Tools tools_;
+  const Settings settings_;
+  WorkPool thread_{1};
+};
+
+}  // namespace autoloco::server
+
+#endif  // AUTOLOCO_SERVER_RUNTIME_COMMIT_RUNNER_H_

@@ -1,0 +1,50 @@
+#include "server/runtime/effect_runner.h"
+
+#include <utility>
+
+#include "common/base/check.h"
+
+namespace autoloco::server {
+
+void EffectRunner::Run(const std::vector<Effect>& effects, Instant now) {
+  admission_reason_ = "refused";
+  for (const Effect& effect : effects) {
+    const Decision* decision = std::get_if<Decision>(&effect);
+    if (decision != nullptr && decision->kind == DecisionKind::kAdmission) {
+      admission_reason_ = ReasonName(decision->reason);
+    }
+  }
+  for (const Effect& effect : effects) {
+    std::visit([this, now](const auto& concrete) { Do(concrete, now); }, effect);
+  }
+}
+
+void EffectRunner::Do(const AnswerPush& effect, Instant) {
+  telemetry_->OnPushAnswered(effect.replayed ? "replayed" : PushOutcomeName(effect.outcome));
+  calls_->pushes().Answer(effect);
+}
+
+void EffectRunner::Do(const RefusePush& effect, Instant) {
+  telemetry_->OnPushAnswered(admission_reason_);
+  calls_->pushes().Refuse(effect.ticket, effect.status);
+}
+
+void EffectRunner::Do(const StartCommit& effect, Instant) {
+  AUTOLOCO_CHECK(committing_.empty());
+  CommitRunner::CommitJob job;
+  job.round = effect.round;
+  for (const StartCommit::Contribution& contribution : effect.contributions) {
+    std::shared_ptr<Payload> payload = payloads_->Find(contribution.payload);
+    AUTOLOCO_CHECK(payload != nullptr);
+    job.deltas.push_back({std::move(payload), contribution.worker, contribution.weight});
+    committing_.push_back(contribution.payload);
+  }
+  commits_->Commit(std::move(job));
+}
+
+void EffectRunner::OnCommitFinished() {
+  for (const Ticket ticket : committing_) payloads_->Drop(ticket);
+  committing_.clear();
+}
+
+}  // namespace autoloco::server

@@ -1,0 +1,129 @@
+#include "server/runtime/event_loop.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/check.h"
+
+namespace autoloco::server {
+
+EventLoop::EventLoop(const Tools& tools, const Settings& settings, std::shared_ptr<const EncodedSnapshot> snapshot)
+    : tools_(tools),
+      started_(tools.clock->Now()),
+      payloads_(settings.push_bytes_in_flight_max, settings.chunk_bytes_max),
+      calls_(settings.limits, PushTable::Tools{tools.layout, settings.codec, tools.pool, tools.inbox, &payloads_,
+                                               tools.telemetry, &events_}),
+      runner_(&calls_, &payloads_, tools.commits, tools.telemetry),
+      checkpoint_(settings.checkpoint),
+      next_tick_(started_),
+      next_status_(started_) {
+  calls_.pulls().SetSnapshot(std::move(snapshot));
+}
+
+EventLoop::~EventLoop() { AUTOLOCO_CHECK(!thread_.joinable()); }
+
+void EventLoop::Start() { thread_ = std::thread(&EventLoop::Run, this); }
+
+RunFinished EventLoop::WaitForFinish() {
+  MutexLock lock(&mutex_);
+  while (!finished_.has_value()) finish_changed_.Wait(&mutex_);
+  return *finished_;
+}
+
+void EventLoop::Stop() {
+  tools_.inbox->Post(StopLoop{});
+  thread_.join();
+}
+
+void EventLoop::Run() {
+  while (!stopping_) {
+    std::optional<Input> input = tools_.inbox->Take(NextWake());
+    if (input.has_value()) std::visit([this](const auto& concrete) { Handle(concrete); }, *input);
+    OnTime(tools_.clock->Now());
+    StepAll();
+    PublishFinish();
+    const Instant now = tools_.clock->Now();
+    if (now >= next_status_ || stopping_) {
+      tools_.telemetry->OnStatus(tools_.core->Status());
+      next_status_ = now + kStatusInterval;
+    }
+  }
+  AUTOLOCO_CHECK(calls_.size() == 0);
+}
+
+std::optional<Instant> EventLoop::NextWake() const {
+  std::optional<Instant> wake = tools_.core->NextDeadline();
+  if (calls_.size() > 0) wake = wake.has_value() ? std::min(*wake, next_tick_) : next_tick_;
+  return wake;
+}
+
+void EventLoop::OnTime(Instant now) {
+  const std::optional<Instant> deadline = tools_.core->NextDeadline();
+  if (deadline.has_value() && now >= *deadline) events_.push_back(TimerFired{});
+  if (now >= next_tick_) {
+    calls_.Tick(now);
+    next_tick_ = now + kTick;
+  }
+}
+
+void EventLoop::StepAll() {
+  while (!events_.empty()) {
+    const Event event = std::move(events_.front());
+    events_.pop_front();
+    const Instant now = tools_.clock->Now();
+    effects_.clear();
+    tools_.core->Step(now, event, &effects_);
+    runner_.Run(effects_, now);
+  }
+}
+
+void EventLoop::PublishFinish() {
+  if (!runner_.finished().has_value()) return;
+  MutexLock lock(&mutex_);
+  if (finished_.has_value()) return;
+  finished_ = runner_.finished();
+  finish_changed_.NotifyAll();
+}
+
+ServerStatus EventLoop::Status(Instant now) const {
+  ServerStatus status;
+  status.run = tools_.core->Status();
+  status.now = now;
+  status.params_digest = calls_.pulls().snapshot().header().params_digest;
+  status.parameters = calls_.pulls().snapshot().header().value_count;
+  status.checkpoint = checkpoint_;
+  status.bytes_up = calls_.pushes().bytes_received();
+  status.bytes_down = calls_.pulls().bytes_sent();
+  status.uptime = now - started_;
+  return status;
+}
+
+template <typename CallInput>
+void EventLoop::Handle(const CallInput& input) {
+  if constexpr (requires { calls_.On(input, Instant()); }) {
+    calls_.On(input, tools_.clock->Now());
+  } else {
+    calls_.On(input);
+  }
+}
+
+void EventLoop::Handle(const StatusParked& input) { input.call->Answer(Status(tools_.clock->Now())); }
+
+void EventLoop::Handle(const CommitFinished& input) {
+  runner_.OnCommitFinished();
+  calls_.pulls().SetSnapshot(input.snapshot);
+  events_.push_back(input.event);
+}
+
+void EventLoop::Handle(const CheckpointFinished& input) {
+  if (input.result.ok()) checkpoint_ = input.result->path;
+  events_.push_back(CheckpointDone{input.version, input.result.status()});
+}
+
+void EventLoop::Handle(const ShutdownAsked& input) { events_.push_back(ShutdownRequested{input.reason}); }
+
+void EventLoop::Handle(const CloseCalls&) { calls_.Close(tools_.clock->Now()); }
+
+void EventLoop::Handle(const StopLoop&) { stopping_ = true; }
+
+}  // namespace autoloco::server

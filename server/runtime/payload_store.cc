@@ -1,0 +1,39 @@
+#include "server/runtime/payload_store.h"
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
+
+namespace autoloco::server {
+
+absl::StatusOr<std::shared_ptr<Payload>> PayloadStore::Admit(Ticket ticket, std::uint64_t size_bytes) {
+  AUTOLOCO_CHECK(!held_.contains(ticket));
+  if (size_bytes > in_flight_bytes_max_ - in_flight_bytes_) {
+    return absl::ResourceExhaustedError(absl::StrCat("a push of ", size_bytes, " bytes does not fit now: ",
+                                                     in_flight_bytes_, " of ", in_flight_bytes_max_,
+                                                     " bytes are in flight; come back later"));
+  }
+  AUTOLOCO_ASSIGN_OR_RETURN(std::shared_ptr<Payload> payload, Payload::Allocate(size_bytes, chunk_bytes_max_));
+  in_flight_bytes_ += size_bytes;
+  held_[ticket] = {payload, true};
+  return payload;
+}
+
+void PayloadStore::Settle(Ticket ticket) {
+  const auto it = held_.find(ticket);
+  if (it == held_.end() || !it->second.in_flight) return;
+  it->second.in_flight = false;
+  in_flight_bytes_ -= it->second.payload->size();
+}
+
+void PayloadStore::Drop(Ticket ticket) {
+  Settle(ticket);
+  held_.erase(ticket);
+}
+
+std::shared_ptr<Payload> PayloadStore::Find(Ticket ticket) const {
+  const auto it = held_.find(ticket);
+  return it == held_.end() ? nullptr : it->second.payload;
+}
+
+}  // namespace autoloco::server

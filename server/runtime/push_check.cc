@@ -1,0 +1,94 @@
+#include "server/runtime/push_check.h"
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/digest.h"
+#include "common/base/mutex.h"
+
+namespace autoloco::server {
+namespace {
+
+constexpr std::uint64_t kNone = std::numeric_limits<std::uint64_t>::max();
+
+// What one thread needs to decode.
+struct Scratch {
+  BlockDecoder decoder;
+  std::vector<float> values = std::vector<float>(kBlockValues);
+};
+
+// What was found, over all blocks: of each kind of defect the one that stands first.
+class Findings {
+ public:
+  void AddBadBlock(std::uint64_t block, const absl::Status& status) {
+    MutexLock lock(&mutex_);
+    if (block >= bad_block_) return;
+    bad_block_ = block;
+    status_ = status;
+  }
+  void AddNonFinite(std::uint64_t index, float value) {
+    MutexLock lock(&mutex_);
+    if (index >= non_finite_index_) return;
+    non_finite_index_ = index;
+    non_finite_value_ = value;
+  }
+
+  PushCheck Result(const Layout& layout) {
+    MutexLock lock(&mutex_);
+    PushCheck check;
+    check.status = status_;
+    if (status_.ok() && non_finite_index_ != kNone) {
+      const TensorEntry& tensor = layout.TensorAt(non_finite_index_);
+      check.finite = false;
+      check.non_finite = absl::StrCat(tensor.spec.name, "[", non_finite_index_ - tensor.offset,
+                                      "] = ", std::isnan(non_finite_value_) ? "nan" : "inf");
+    }
+    return check;
+  }
+
+ private:
+  Mutex mutex_;
+  std::uint64_t bad_block_ ABSL_GUARDED_BY(mutex_) = kNone;
+  absl::Status status_ ABSL_GUARDED_BY(mutex_);
+  std::uint64_t non_finite_index_ ABSL_GUARDED_BY(mutex_) = kNone;
+  float non_finite_value_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+void CheckBlock(std::span<const std::byte> bytes, Codec codec, std::uint64_t index, std::span<float> values,
+                BlockDecoder* decoder, Findings* findings) {
+  const absl::Status status = decoder->Decode(bytes, codec, static_cast<std::uint32_t>(index), values);
+  if (!status.ok()) return findings->AddBadBlock(index, status);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (!std::isfinite(values[i])) return findings->AddNonFinite(index * kBlockValues + i, values[i]);
+  }
+}
+
+}  // namespace
+
+PushCheck CheckPayload(std::span<const std::byte> payload, absl::string_view digest, const Layout& layout, Codec codec,
+                       WorkPool* pool) {
+  const std::string found = Digest128(payload);
+  if (found != digest) {
+    return {absl::DataLossError(absl::StrCat("push: want digest ", digest, " as announced, got ", found)), true, ""};
+  }
+  const absl::StatusOr<std::vector<std::uint64_t>> offsets = IndexBlocks(payload, layout.value_count(), codec);
+  if (!offsets.ok()) return {offsets.status(), true, ""};
+
+  std::vector<std::unique_ptr<Scratch>> scratches(pool->thread_count());
+  Findings findings;
+  const auto check = [&](std::size_t index, std::size_t slot) {
+    if (scratches[slot] == nullptr) scratches[slot] = std::make_unique<Scratch>();
+    const std::span<float> values(scratches[slot]->values.data(), BlockSize(layout.value_count(), index));
+    const std::uint64_t begin = (*offsets)[index];
+    CheckBlock(payload.subspan(begin, (*offsets)[index + 1] - begin), codec, index, values, &scratches[slot]->decoder,
+               &findings);
+  };
+  pool->ParallelFor(BlockCount(layout.value_count()), check);
+  return findings.Result(layout);
+}
+
+}  // namespace autoloco::server

@@ -1,0 +1,36 @@
+// Finds the checkpoint that a run goes on from.
+#ifndef AUTOLOCO_SERVER_STORAGE_CHECKPOINT_LOADER_H_
+#define AUTOLOCO_SERVER_STORAGE_CHECKPOINT_LOADER_H_
+
+#include <span>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "common/tensor/layout.h"
+#include "server/core/types.h"
+#include "server/storage/state_folder.h"
+
+namespace autoloco::server {
+
+struct LoadedCheckpoint {
+  std::string path;
+  CoreSnapshot snapshot;
+  std::string params_digest;
+  bool all_finite = true;
+};
+
+// Fills `params` and `momentum` (layout order) from the newest checkpoint that is whole: every file has its size and
+// digest, and so have the values. A damaged one is named in a warning, set aside as damaged-step-N once an older one
+// has been loaded, and that older one is used. On an error the values are undefined:
+//   NOT_FOUND            there is no checkpoint at all
+//   DATA_LOSS            there are some, and none is whole; all stay where they are
+//   FAILED_PRECONDITION  the newest belongs to another layout (the first difference is named), another run, or a newer
+//                        format; nothing is skipped then
+//   others               the newest cannot be read although it may be whole (permissions, memory)
+// REQUIRES: both spans have layout.value_count() values.
+absl::StatusOr<LoadedCheckpoint> LoadNewestCheckpoint(const StateFolder& state, const Layout& layout,
+                                                      std::span<float> params, std::span<float> momentum);
+
+}  // namespace autoloco::server
+
+#endif  // AUTOLOCO_SERVER_STORAGE_CHECKPOINT_LOADER_H_

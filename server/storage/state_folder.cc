@@ -1,0 +1,64 @@
+#include "server/storage/state_folder.h"
+
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/base/ids.h"
+#include "common/base/status_macros.h"
+#include "server/storage/checkpoint_folder.h"
+
+namespace autoloco::server {
+namespace {
+
+constexpr std::uint64_t kRunIdFileBytesMax = 256;
+constexpr std::size_t kRunIdBytesMax = kWorkerNameBytesMax + 9;  // name, dash, 8 digits
+
+// Letters, digits, '_', '.' and '-', like a worker's name but longer.
+bool IsValidRunId(absl::string_view id) {
+  return !id.empty() && id.size() <= kRunIdBytesMax && IsValidWorkerName(id.substr(0, kWorkerNameBytesMax)) &&
+         (id.size() <= kWorkerNameBytesMax || IsValidWorkerName(id.substr(kWorkerNameBytesMax)));
+}
+
+absl::StatusOr<std::string> ReadOrDrawRunId(const std::string& folder, absl::string_view run_name) {
+  const std::string path = absl::StrCat(folder, "/run_id");
+  const absl::StatusOr<std::string> text = ReadFile(path, kRunIdFileBytesMax);
+  if (text.ok()) {
+    const std::string id(absl::StripAsciiWhitespace(*text));
+    if (!IsValidRunId(id)) return absl::DataLossError(absl::StrCat(path, ": holds no run id"));
+    return id;
+  }
+  if (!absl::IsNotFound(text.status())) return text.status();
+  const std::string id = absl::StrCat(run_name, "-", absl::Hex(std::random_device{}(), absl::kZeroPad8));
+  AUTOLOCO_RETURN_IF_ERROR(WriteFileAtomically(path, absl::StrCat(id, "\n")));
+  return id;
+}
+
+}  // namespace
+
+StateFolder::StateFolder(FileLock lock, std::string path, std::string run_id, std::string checkpoints_path)
+    : lock_(std::move(lock)),
+      path_(std::move(path)),
+      run_id_(std::move(run_id)),
+      checkpoints_path_(std::move(checkpoints_path)) {}
+
+absl::StatusOr<StateFolder> StateFolder::Open(const std::string& path, absl::string_view run_name) {
+  AUTOLOCO_CHECK(IsValidWorkerName(run_name));
+  AUTOLOCO_RETURN_IF_ERROR(MakeFolders(path));
+  AUTOLOCO_ASSIGN_OR_RETURN(FileLock lock, FileLock::Acquire(path));
+  AUTOLOCO_ASSIGN_OR_RETURN(std::string run_id, ReadOrDrawRunId(path, run_name));
+  std::string checkpoints = absl::StrCat(path, "/checkpoints");
+  AUTOLOCO_RETURN_IF_ERROR(MakeFolders(checkpoints));
+  AUTOLOCO_RETURN_IF_ERROR(SyncFolder(path));
+  return StateFolder(std::move(lock), path, std::move(run_id), std::move(checkpoints));
+}
+
+absl::StatusOr<bool> StateFolder::HasCheckpoints() const {
+  AUTOLOCO_ASSIGN_OR_RETURN(const std::vector<CheckpointFolder> found, ListCheckpoints(checkpoints_path_));
+  return !found.empty();
+}
+
+}  // namespace autoloco::server
