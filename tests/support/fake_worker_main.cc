@@ -1,0 +1,55 @@
+// autoloco-fake-worker: the worker with a trainer that needs no LibTorch, for tests of the protocol with real processes.
+// Takes the flags of autoloco-worker. The environment shapes the training:
+//   FAKE_WORKER_STEP_MS   every inner step takes at least this long; default 0
+//   FAKE_WORKER_NAN_STEP  this step of the process, counted from 0, leaves a NaN in the parameters
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/config/environment.h"
+#include "common/tensor/decoder.h"
+#include "tests/support/fake_trainer.h"
+#include "worker/runtime/trainer_factory.h"
+#include "worker/worker_app.h"
+
+namespace autoloco::worker {
+namespace {
+
+// The number in the environment, if there is one.
+absl::StatusOr<std::optional<std::uint64_t>> FromEnvironment(const std::string& name) {
+  for (const std::string& variable : ProcessEnvironment()) {
+    if (!absl::StartsWith(variable, absl::StrCat(name, "="))) continue;
+    std::uint64_t number = 0;
+    if (absl::SimpleAtoi(variable.substr(name.size() + 1), &number)) return number;
+    return absl::InvalidArgumentError(absl::StrCat("expected a number, found ", variable));
+  }
+  return std::nullopt;
+}
+
+class FakeTrainerFactory final : public TrainerFactory {
+ public:
+  absl::StatusOr<std::unique_ptr<Trainer>> Make(const DecoderShape& shape, const AdamWConfig&,
+                                                const DeviceOptions&) override {
+    AUTOLOCO_ASSIGN_OR_RETURN(const std::optional<std::uint64_t> step_ms, FromEnvironment("FAKE_WORKER_STEP_MS"));
+    AUTOLOCO_ASSIGN_OR_RETURN(const std::optional<std::uint64_t> nan_step, FromEnvironment("FAKE_WORKER_NAN_STEP"));
+    AUTOLOCO_ASSIGN_OR_RETURN(Layout layout, MakeDecoderLayout(shape));
+    FakeTrainerOptions options;
+    options.step_duration = absl::Milliseconds(static_cast<std::int64_t>(step_ms.value_or(0)));
+    options.nan_step = nan_step;
+    return std::make_unique<FakeTrainer>(std::move(layout), options);
+  }
+};
+
+}  // namespace
+}  // namespace autoloco::worker
+
+int main(int argc, char** argv) {
+  autoloco::worker::FakeTrainerFactory factory;
+  return autoloco::worker::RunWorkerApp(argc, argv, &factory);
+}

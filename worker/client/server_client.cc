@@ -1,0 +1,158 @@
+#include "worker/client/server_client.h"
+
+#include <utility>
+
+#include "common/base/status_macros.h"
+#include "common/rpc/credentials.h"
+#include "worker/client/messages.h"
+#include "worker/client/pull.h"
+
+namespace autoloco::worker {
+
+absl::StatusOr<std::shared_ptr<v1::ParameterServer::Stub>> ServerClient::Bulk::Get() {
+  MutexLock lock(&mutex_);
+  if (stub_ == nullptr) {
+    AUTOLOCO_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> channel, MakeChannel(options_));
+    stub_ = v1::ParameterServer::NewStub(channel);
+  }
+  return stub_;
+}
+
+void ServerClient::Bulk::Ended(const absl::Status& status) {
+  MutexLock lock(&mutex_);
+  if (!status.ok()) stub_.reset();
+}
+
+absl::StatusOr<std::unique_ptr<ServerClient>> ServerClient::Create(const ServerClientOptions& options, EventSink* sink) {
+  AUTOLOCO_RETURN_IF_ERROR(ClientCredentials(options.channel.target, options.channel.insecure).status());
+  return std::unique_ptr<ServerClient>(new ServerClient(options, sink));
+}
+
+ServerClient::ServerClient(const ServerClientOptions& options, EventSink* sink)
+    : options_(options), sink_(sink), pull_bulk_(options.channel), push_bulk_(options.channel) {}
+
+ServerClient::~ServerClient() {
+  {
+    MutexLock lock(&mutex_);
+    for (const auto& [ticket, transfer] : transfers_) transfer->Cancel();
+  }
+  if (session_ != nullptr) {
+    session_->Cancel();
+    session_->WaitUntilOver();
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------- session
+
+void ServerClient::OpenSession(Ticket session, const Identity& identity) {
+  absl::StatusOr<std::shared_ptr<grpc::Channel>> channel = MakeChannel(options_.channel);
+  if (!channel.ok()) {
+    sink_->Post(SessionEnded{.session = session, .status = channel.status()});
+    return;
+  }
+  session_ = std::make_shared<Session>(session, options_.worker, sink_);
+  session_ticket_ = session;
+  session_->Start(*channel, identity);
+}
+
+Session* ServerClient::Find(Ticket session) { return session == session_ticket_ ? session_.get() : nullptr; }
+
+void ServerClient::CloseSession(Ticket session) {
+  if (Session* found = Find(session); found != nullptr) found->Cancel();
+}
+
+void ServerClient::SendReady(Ticket session, const ReadyReport& report) {
+  if (Session* found = Find(session); found != nullptr) found->Send(ReadyMessage(report, options_.worker));
+}
+
+void ServerClient::SendProgress(Ticket session, const ProgressReport& report) {
+  if (Session* found = Find(session); found != nullptr) found->Send(ProgressMessage(report, options_.worker));
+}
+
+void ServerClient::SendGoodbye(Ticket session, const Identity& identity, const std::string& reason) {
+  if (Session* found = Find(session); found != nullptr) {
+    found->SendLast(GoodbyeMessage(identity, options_.worker, reason));
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------- transfers
+
+std::shared_ptr<Transfer> ServerClient::NewTransfer(Ticket ticket) {
+  auto transfer = std::make_shared<Transfer>(options_.stall_timeout);
+  MutexLock lock(&mutex_);
+  transfers_[ticket] = transfer;
+  return transfer;
+}
+
+void ServerClient::CancelTransfer(Ticket ticket) {
+  MutexLock lock(&mutex_);
+  const auto it = transfers_.find(ticket);
+  if (it != transfers_.end()) it->second->Cancel();
+}
+
+void ServerClient::EndTransfer(Ticket ticket) {
+  MutexLock lock(&mutex_);
+  transfers_.erase(ticket);
+}
+
+void ServerClient::StartPull(const PullJob& job) {
+  pull_pool_.Post([this, job, transfer = NewTransfer(job.ticket)] { Pull(job, transfer.get()); });
+}
+
+void ServerClient::CancelPull(Ticket ticket) { CancelTransfer(ticket); }
+
+void ServerClient::StartPush(const PushJob& job) {
+  push_pool_.Post([this, job, transfer = NewTransfer(job.ticket)] { Push(job, transfer.get()); });
+}
+
+void ServerClient::AskPushStatus(Ticket ticket, const Identity& identity, Round round) {
+  const PushQuestion question{.ticket = ticket, .identity = identity, .round = round};
+  push_pool_.Post([this, question, transfer = NewTransfer(ticket)] { Ask(question, transfer.get()); });
+}
+
+void ServerClient::CancelPush(Ticket ticket) { CancelTransfer(ticket); }
+
+void ServerClient::Pull(const PullJob& job, Transfer* transfer) {
+  PullEnded ended{.ticket = job.ticket, .status = absl::OkStatus(), .version = 0, .digest = "", .differs = false};
+  absl::StatusOr<std::shared_ptr<v1::ParameterServer::Stub>> stub = pull_bulk_.Get();
+  if (stub.ok()) {
+    ended = RunPull(stub->get(), options_.worker, job, transfer);
+  } else {
+    ended.status = stub.status();
+  }
+  pull_bulk_.Ended(ended.status);
+  EndTransfer(job.ticket);
+  sink_->Post(std::move(ended));
+}
+
+void ServerClient::Push(const PushJob& job, Transfer* transfer) {
+  PushEnded ended{.ticket = job.ticket, .status = absl::OkStatus(), .outcome = PushOutcome::kAccepted, .reason = ""};
+  absl::StatusOr<std::shared_ptr<v1::ParameterServer::Stub>> stub = push_bulk_.Get();
+  if (stub.ok()) {
+    ended = RunPush(stub->get(), options_.worker, job, transfer);
+  } else {
+    ended.status = stub.status();
+  }
+  push_bulk_.Ended(ended.status);
+  EndTransfer(job.ticket);
+  sink_->Post(std::move(ended));
+}
+
+void ServerClient::Ask(const PushQuestion& question, Transfer* transfer) {
+  PushStatusEnded ended{.ticket = question.ticket,
+                        .status = absl::OkStatus(),
+                        .known = false,
+                        .outcome = PushOutcome::kAccepted,
+                        .reason = ""};
+  absl::StatusOr<std::shared_ptr<v1::ParameterServer::Stub>> stub = push_bulk_.Get();
+  if (stub.ok()) {
+    ended = RunPushStatus(stub->get(), options_.worker, question, options_.control_timeout, transfer);
+  } else {
+    ended.status = stub.status();
+  }
+  push_bulk_.Ended(ended.status);
+  EndTransfer(question.ticket);
+  sink_->Post(std::move(ended));
+}
+
+}  // namespace autoloco::worker

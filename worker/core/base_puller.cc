@@ -1,0 +1,50 @@
+#include "worker/core/base_puller.h"
+
+#include "common/base/check.h"
+
+namespace autoloco::worker {
+
+void BasePuller::Start(Ticket ticket, const Identity& identity, std::optional<Version> version, bool probe,
+                       std::vector<Effect>* effects) {
+  AUTOLOCO_CHECK(!pulling());
+  ticket_ = ticket;
+  effects->push_back(StartPull{
+      .ticket = ticket, .identity = identity, .version = version, .held_digest = held_digest_, .probe = probe});
+  if (!probe) {
+    held_.reset();
+    held_digest_.clear();
+  }
+}
+
+void BasePuller::Cancel(std::vector<Effect>* effects) {
+  if (!ticket_) return;
+  effects->push_back(CancelPull{.ticket = *ticket_});
+  ticket_.reset();
+}
+
+bool BasePuller::OnEnded(const PullEnded& event) {
+  if (ticket_ != event.ticket) return false;
+  ticket_.reset();
+  if (event.status.ok()) {
+    backoff_.Reset();
+    retry_at_ = absl::InfinitePast();
+    if (!event.differs) {
+      held_ = event.version;
+      held_digest_ = event.digest;
+    }
+  }
+  return true;
+}
+
+absl::Duration BasePuller::PauseAfterFailure(absl::Time now) {
+  const absl::Duration pause = backoff_.Next();
+  retry_at_ = now + pause;
+  return pause;
+}
+
+std::optional<absl::Time> BasePuller::NextDeadline(absl::Time now) const {
+  if (pulling() || retry_at_ <= now) return std::nullopt;
+  return retry_at_;
+}
+
+}  // namespace autoloco::worker

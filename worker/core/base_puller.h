@@ -1,0 +1,52 @@
+// Which version the worker's base buffer holds, and the pull that fills it.
+#ifndef AUTOLOCO_WORKER_CORE_BASE_PULLER_H_
+#define AUTOLOCO_WORKER_CORE_BASE_PULLER_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "common/base/ids.h"
+#include "worker/core/backoff.h"
+#include "worker/core/config.h"
+#include "worker/core/effects.h"
+#include "worker/core/events.h"
+#include "worker/core/types.h"
+
+namespace autoloco::worker {
+
+// Part of the worker's machine; not thread-safe. While a pull that is no probe runs, the buffer holds nothing.
+class BasePuller {
+ public:
+  explicit BasePuller(const MachineConfig& config) : backoff_(config.reconnect_max, config.jitter_seed, 2) {}
+
+  std::optional<Version> held() const { return held_; }
+  bool pulling() const { return ticket_.has_value(); }
+  // No pull runs and none has to wait for its turn.
+  bool CanStart(absl::Time now) const { return !pulling() && now >= retry_at_; }
+
+  // REQUIRES: CanStart. `version`: none for whichever is current.
+  void Start(Ticket ticket, const Identity& identity, std::optional<Version> version, bool probe,
+             std::vector<Effect>* effects);
+  // Gives the pull up, if one runs.
+  void Cancel(std::vector<Effect>* effects);
+
+  // Whether the event is the end of the running pull; it is over then.
+  bool OnEnded(const PullEnded& event);
+  // The pull that ended was not served: returns the pause before the next one.
+  absl::Duration PauseAfterFailure(absl::Time now);
+
+  std::optional<absl::Time> NextDeadline(absl::Time now) const;
+
+ private:
+  std::optional<Version> held_;
+  std::string held_digest_;
+  std::optional<Ticket> ticket_;  // of the running pull
+  absl::Time retry_at_ = absl::InfinitePast();
+  Backoff backoff_;
+};
+
+}  // namespace autoloco::worker
+
+#endif  // AUTOLOCO_WORKER_CORE_BASE_PULLER_H_

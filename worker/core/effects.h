@@ -1,0 +1,128 @@
+// Every output of the worker's machine, one struct each, carried out in the order given. An effect for a session that
+// has ended meanwhile is ignored by the shell.
+#ifndef AUTOLOCO_WORKER_CORE_EFFECTS_H_
+#define AUTOLOCO_WORKER_CORE_EFFECTS_H_
+
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "common/base/ids.h"
+#include "worker/core/types.h"
+
+namespace autoloco::worker {
+
+// ---------------------------------------------------------------------------------------------------- session
+// Opens the stream and says Hello as `identity`. At most one session is open at a time. Welcomed or SessionEnded
+// follows.
+struct OpenSession {
+  Ticket session = 0;
+  Identity identity;
+};
+// Cancels the stream; SessionEnded follows.
+struct CloseSession {
+  Ticket session = 0;
+};
+struct SendReady {
+  Ticket session = 0;
+  Identity identity;
+  Version version = 0;
+};
+// The shell adds steps, loss and speed.
+struct SendProgress {
+  Ticket session = 0;
+  Identity identity;
+  WorkerPhase phase = WorkerPhase::kJoining;
+  Round round = 0;
+  std::optional<EvaluationPart> evaluation;
+};
+// Says Goodbye and closes this side of the stream; SessionEnded follows when the server has heard it.
+struct SendGoodbye {
+  Ticket session = 0;
+  Identity identity;
+  std::string reason;
+};
+
+// ---------------------------------------------------------------------------------------------------- work
+// Build the model and open the data as the first Welcome says. Once. Prepared follows.
+struct Prepare {};
+// Pull into the base buffer. Never while evaluation or training runs, unless it is a probe. PullEnded follows.
+struct StartPull {
+  Ticket ticket = 0;
+  Identity identity;
+  std::optional<Version> version;  // none: whichever is current
+  std::string held_digest;         // of the base buffer; empty: it holds nothing. Equal parameters are not sent again.
+  bool probe = false;              // only find out whether the parameters are those held: write nothing
+};
+struct CancelPull {
+  Ticket ticket = 0;
+};
+// Evaluate the assignment's part of the held-out windows on the base. EvaluationEnded follows.
+struct StartEvaluation {
+  Assignment assignment;
+};
+// Train the interval from the base, form and encode the delta. TrainingEnded follows.
+struct StartTraining {
+  Assignment assignment;
+};
+// EvaluationEnded or TrainingEnded follows, CANCELLED unless it was just done.
+struct CancelWork {};
+
+// ---------------------------------------------------------------------------------------------------- push
+// Send the encoded delta of `round`; the shell keeps the bytes until DropDelta or the next delta. PushEnded follows.
+struct StartPush {
+  Ticket ticket = 0;
+  Identity identity;
+  Round round = 0;
+};
+// PushStatusEnded follows.
+struct AskPushStatus {
+  Ticket ticket = 0;
+  Identity identity;
+  Round round = 0;
+};
+// Gives up the push or question under way; its end is not awaited.
+struct CancelPush {
+  Ticket ticket = 0;
+};
+struct DropDelta {
+  Round round = 0;
+};
+
+// ---------------------------------------------------------------------------------------------------- what one sees
+enum class NoteKind {
+  kJoined,         // first Welcome of an incarnation
+  kReconnected,    // the same incarnation again
+  kDisconnected,   // with the pause until the next attempt
+  kAssigned,
+  kPulled,
+  kPullFailed,
+  kEvaluated,
+  kDropped,        // an interval that will not count
+  kPushAnswered,
+  kPushFailed,
+  kRejoining,      // the lease ran out
+  kLeaving,
+};
+const char* NoteKindName(NoteKind kind);
+
+// One line of the log; `problem` asks for a warning.
+struct Note {
+  NoteKind kind = NoteKind::kJoined;
+  Round round = 0;
+  std::string text;
+  bool problem = false;
+};
+// Last effect: the process ends with this code.
+struct Finish {
+  int exit_code = 0;
+  std::string reason;
+};
+
+using Effect = std::variant<OpenSession, CloseSession, SendReady, SendProgress, SendGoodbye, Prepare, StartPull, CancelPull,
+                            StartEvaluation, StartTraining, CancelWork, StartPush, AskPushStatus, CancelPush, DropDelta,
+                            Note, Finish>;
+
+}  // namespace autoloco::worker
+
+#endif  // AUTOLOCO_WORKER_CORE_EFFECTS_H_

@@ -1,0 +1,104 @@
+// Every input of the worker's machine, one struct each. The shell makes them out of gRPC calls, finished work, signals
+// and timers; the simulation makes them out of a seed. `session` and `ticket` are the numbers that the machine gave out
+// in its effects: what comes under a number that is no longer in use is ignored.
+#ifndef AUTOLOCO_WORKER_CORE_EVENTS_H_
+#define AUTOLOCO_WORKER_CORE_EVENTS_H_
+
+#include <cstdint>
+#include <string>
+#include <variant>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "common/base/ids.h"
+#include "worker/core/types.h"
+
+namespace autoloco::worker {
+
+// ---------------------------------------------------------------------------------------------------- session
+struct Welcomed {
+  Ticket session = 0;
+  Identity identity;
+  Version version = 0;  // the server's current one
+  absl::Duration heartbeat;
+};
+struct Assigned {
+  Ticket session = 0;
+  Assignment assignment;
+};
+struct RoundClosed {
+  Ticket session = 0;
+  Round round = 0;
+  Version version = 0;
+};
+// The interval of this round would not count.
+struct Aborted {
+  Ticket session = 0;
+  Round round = 0;
+  std::string reason;
+};
+// The server takes no more work.
+struct Drained {
+  Ticket session = 0;
+  bool run_done = false;  // false: the server will be back
+  std::string reason;
+};
+// The stream is over. Last event of a session; also follows CloseSession.
+struct SessionEnded {
+  Ticket session = 0;
+  absl::Status status;
+};
+
+// ---------------------------------------------------------------------------------------------------- work
+// Model built, data open. An error is final: INVALID_ARGUMENT, NOT_FOUND, FAILED_PRECONDITION and PERMISSION_DENIED
+// mean the configuration, others the machine.
+struct Prepared {
+  absl::Status status;
+};
+struct PullEnded {
+  Ticket ticket = 0;
+  absl::Status status;
+  Version version = 0;  // held now, when OK
+  std::string digest;   // of that version
+  // The probe found other parameters than those held; nothing was written.
+  bool differs = false;
+};
+struct EvaluationEnded {
+  Round round = 0;
+  absl::Status status;     // CANCELLED after CancelWork
+  EvaluationPart part;     // when OK
+};
+// OK: the encoded delta waits for StartPush.
+struct TrainingEnded {
+  Round round = 0;
+  absl::Status status;     // CANCELLED after CancelWork
+  std::string non_finite;  // names the first tensor of the delta with a NaN or an infinity; empty: all finite
+};
+
+// ---------------------------------------------------------------------------------------------------- push
+struct PushEnded {
+  Ticket ticket = 0;
+  absl::Status status;
+  PushOutcome outcome = PushOutcome::kAccepted;  // when OK, as is `reason`
+  std::string reason;
+};
+struct PushStatusEnded {
+  Ticket ticket = 0;
+  absl::Status status;
+  bool known = false;
+  PushOutcome outcome = PushOutcome::kAccepted;  // when known, as is `reason`
+  std::string reason;
+};
+
+// ---------------------------------------------------------------------------------------------------- the shell
+struct StopRequested {
+  std::string reason;
+};
+struct TimerFired {};  // NextDeadline() has passed
+
+using Event = std::variant<Welcomed, Assigned, RoundClosed, Aborted, Drained, SessionEnded, Prepared, PullEnded,
+                           EvaluationEnded, TrainingEnded, PushEnded, PushStatusEnded, StopRequested, TimerFired>;
+
+}  // namespace autoloco::worker
+
+#endif  // AUTOLOCO_WORKER_CORE_EVENTS_H_

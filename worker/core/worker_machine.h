@@ -1,0 +1,129 @@
+// The worker's core: join, pull, evaluate, train, push, wait, leave, and what to do when any of it fails.
+//
+// Pure: the same configuration and sequence of (now, event) give the same effects, bit for bit. No clock, thread, file,
+// socket, tensor or log; the shell (worker/runtime) and the simulation drive it alike. worker/core/README.md draws the
+// states. What matters most:
+// - One interval is in work at a time, always from the base buffer, which is never written while work runs on it.
+// - A broken session is reconnected under the same incarnation while work goes on. When the lease ran out, the worker
+//   joins as a new incarnation, and keeps the interval only if the server assigns exactly the same one again and the
+//   parameters are the same by digest.
+// - An encoded delta is kept until the server has answered for it, and is only ever sent again as the same bytes.
+#ifndef AUTOLOCO_WORKER_CORE_WORKER_MACHINE_H_
+#define AUTOLOCO_WORKER_CORE_WORKER_MACHINE_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "common/base/ids.h"
+#include "worker/core/base_puller.h"
+#include "worker/core/config.h"
+#include "worker/core/effects.h"
+#include "worker/core/events.h"
+#include "worker/core/push_tracker.h"
+#include "worker/core/session_link.h"
+#include "worker/core/types.h"
+
+namespace autoloco::worker {
+
+// Not thread-safe: one thread, the run loop's.
+class WorkerMachine {
+ public:
+  // `now` starts the wait for the server; the first TimerFired is due at once.
+  WorkerMachine(const MachineConfig& config, absl::Time now);
+
+  // Appends what must happen, in order. REQUIRES: `now` never decreases. After Finish nothing more happens.
+  void Step(absl::Time now, const Event& event, std::vector<Effect>* effects);
+
+  // The shell posts TimerFired at this time or later; none: nothing to wait for. May change with every Step.
+  std::optional<absl::Time> NextDeadline() const;
+
+  bool finished() const { return finished_; }
+  WorkerPhase phase() const;
+
+ private:
+  enum class Stage { kPulling, kEvaluating, kTraining };
+  // The interval in work.
+  struct Work {
+    Assignment assignment;
+    Stage stage = Stage::kPulling;
+    bool cancelled = false;  // its end is awaited
+    bool confirmed = true;   // assigned to the present incarnation
+  };
+  struct Leaving {
+    int exit_code = 0;
+    std::string reason;
+    absl::Time deadline;       // ends whatever still runs
+    absl::Time push_until;     // a delta on its way may still be answered
+    std::optional<absl::Time> goodbye_until;  // set when said
+  };
+  enum class Preparation { kNotYet, kRunning, kDone };
+
+  void On(const Welcomed& event);
+  void On(const Assigned& event);
+  void On(const RoundClosed& event);
+  void On(const Aborted& event);
+  void On(const Drained& event);
+  void On(const SessionEnded& event);
+  void On(const Prepared& event);
+  void On(const PullEnded& event);
+  void On(const EvaluationEnded& event);
+  void On(const TrainingEnded& event);
+  void On(const PushEnded& event);
+  void On(const PushStatusEnded& event);
+  void On(const StopRequested& event);
+  void On(const TimerFired& event);
+
+  void Advance();
+  void AdvanceJoin();
+  void AdvanceWork();
+  void AdvanceHeartbeat();
+  void AdvanceLeaving();
+
+  // Goes on with the interval in work, whose version is held and which was not cancelled.
+  void StartNextStage();
+  bool EngineBusy() const { return work_ && work_->stage != Stage::kPulling; }
+  void CancelWorkInProgress(absl::string_view reason);
+  // Version `version` exists: intervals of earlier rounds do not count any more.
+  void DropOutdated(Version version);
+  void Rejoin(absl::string_view reason);
+  void Leave(int exit_code, std::string reason, bool finish_push);
+  void PushAnswered(PushOutcome outcome, const std::string& reason);
+  void PushRefused(const absl::Status& status);
+  void SendProgressNow();
+  void AddNote(NoteKind kind, Round round, std::string text, bool problem = false);
+
+  const MachineConfig config_;
+  absl::Time now_;
+  std::vector<Effect>* effects_ = nullptr;  // of the Step under way
+
+  Identity identity_;
+  SessionLink link_;
+  absl::Duration heartbeat_ = absl::Seconds(2);
+  absl::Time heartbeat_at_;
+  Version server_version_ = 0;
+
+  Preparation preparation_ = Preparation::kNotYet;
+  bool base_checked_ = false;  // the base was compared with the server's under this incarnation
+  bool ready_ = false;         // said in this session, or known to the server
+  bool assigned_ = false;      // the server has given this incarnation work: it knows it is ready
+
+  Ticket next_ticket_ = 1;
+  BasePuller base_;
+  std::optional<Work> work_;
+  std::optional<Assignment> next_;  // starts when the engine is free
+  std::optional<Assignment> done_;  // last one completed under this incarnation
+  PushTracker push_;
+  std::optional<EvaluationPart> evaluation_;  // last one
+  bool evaluation_unsent_ = false;
+
+  std::optional<Leaving> leaving_;
+  bool finished_ = false;
+};
+
+}  // namespace autoloco::worker
+
+#endif  // AUTOLOCO_WORKER_CORE_WORKER_MACHINE_H_

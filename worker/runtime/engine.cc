@@ -1,0 +1,136 @@
+#include "worker/runtime/engine.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/base/digest.h"
+#include "common/base/log.h"
+#include "common/base/status_macros.h"
+#include "common/codec/delta_codec.h"
+#include "common/tensor/decoder.h"
+#include "common/tensor/finite.h"
+
+namespace autoloco::worker {
+
+Engine::Engine(EngineOptions options, TrainerFactory* factory, const Clock* clock, ProgressBoard* board, EventSink* sink)
+    : options_(std::move(options)), factory_(factory), clock_(clock), board_(board), sink_(sink) {}
+
+Engine::~Engine() { Cancel(); }
+
+void Engine::StartPrepare(const RunSettings& settings) {
+  AUTOLOCO_CHECK(!busy_.exchange(true));
+  settings_ = settings;
+  pool_.Post([this] { Prepare(); });
+}
+
+void Engine::StartEvaluation(const Assignment& assignment) {
+  AUTOLOCO_CHECK(!busy_.exchange(true));
+  cancel_ = false;
+  pool_.Post([this, assignment] { Evaluate(assignment); });
+}
+
+void Engine::StartTraining(const Assignment& assignment) {
+  AUTOLOCO_CHECK(!busy_.exchange(true));
+  cancel_ = false;
+  pool_.Post([this, assignment] { Train(assignment); });
+}
+
+std::shared_ptr<const EncodedDelta> Engine::delta() const {
+  MutexLock lock(&mutex_);
+  return delta_;
+}
+
+void Engine::DropDelta(Round round) {
+  MutexLock lock(&mutex_);
+  if (delta_ != nullptr && delta_->round == round) delta_.reset();
+}
+
+void Engine::End(Event event) {
+  busy_ = false;
+  sink_->Post(std::move(event));
+}
+
+EngineTools Engine::Tools() {
+  return {.trainer = trainer_.get(), .dataset = dataset_.get(), .settings = &settings_, .clock = clock_, .board = board_,
+          .cancel = &cancel_};
+}
+
+void Engine::Prepare() { End(Prepared{.status = PrepareOrFail()}); }
+
+absl::Status Engine::PrepareOrFail() {
+  AUTOLOCO_ASSIGN_OR_RETURN(dataset_, Dataset::Open({.path = options_.data,
+                                                     .context = settings_.shape.context,
+                                                     .held_out_fraction = settings_.held_out_fraction,
+                                                     .seed = settings_.seed}));
+  DeviceOptions device = options_.device;
+  // Equal results on unequal machines need an equal number of threads.
+  if (settings_.strict && device.threads == 0) device.threads = 1;
+  AUTOLOCO_ASSIGN_OR_RETURN(trainer_, factory_->Make(settings_.shape, settings_.adamw, device));
+  AUTOLOCO_ASSIGN_OR_RETURN(layout_, MakeDecoderLayout(settings_.shape));
+  const std::string difference = FirstDifference(layout_, trainer_->layout());
+  if (!difference.empty()) return absl::InternalError(absl::StrCat("layout of the trainer: ", difference));
+  AUTOLOCO_ASSIGN_OR_RETURN(base_, FlatBuffer::Allocate(layout_.value_count()));
+  AUTOLOCO_ASSIGN_OR_RETURN(scratch_, FlatBuffer::Allocate(layout_.value_count()));
+  Log(LogLevel::kInfo, "prepared")
+      .Add("parameters", layout_.value_count())
+      .Add("samples", dataset_->sample_count())
+      .Add("held_out_windows", dataset_->held_out_count())
+      .Add("trainer", trainer_->Description());
+  board_->Ready(settings_.total_inner_steps);
+  return absl::OkStatus();
+}
+
+absl::Status Engine::LoadBase() {
+  if (loaded_) return absl::OkStatus();
+  AUTOLOCO_RETURN_IF_ERROR(trainer_->SetParameters(std::as_const(base_).values()));
+  loaded_ = true;
+  return absl::OkStatus();
+}
+
+void Engine::Evaluate(const Assignment& assignment) {
+  EvaluationEnded ended{.round = assignment.round, .status = LoadBase(), .part = {}};
+  if (ended.status.ok()) {
+    absl::StatusOr<EvaluationPart> part = RunEvaluation(Tools(), assignment);
+    ended.status = part.status();
+    if (part.ok()) ended.part = *part;
+  }
+  End(std::move(ended));
+}
+
+void Engine::Train(const Assignment& assignment) {
+  TrainingEnded ended{.round = assignment.round, .status = absl::OkStatus(), .non_finite = ""};
+  absl::StatusOr<std::shared_ptr<const EncodedDelta>> delta = TrainOrFail(assignment, &ended.non_finite);
+  ended.status = delta.status();
+  if (delta.ok() && ended.non_finite.empty()) {
+    MutexLock lock(&mutex_);
+    delta_ = *std::move(delta);
+  }
+  End(std::move(ended));
+}
+
+// Null when the delta is not finite.
+absl::StatusOr<std::shared_ptr<const EncodedDelta>> Engine::TrainOrFail(const Assignment& assignment,
+                                                                        std::string* non_finite) {
+  AUTOLOCO_RETURN_IF_ERROR(LoadBase());
+  loaded_ = false;
+  auto delta = std::make_shared<EncodedDelta>();
+  AUTOLOCO_ASSIGN_OR_RETURN(delta->report, RunInterval(Tools(), assignment));
+  const std::span<float> values = scratch_.values();
+  AUTOLOCO_RETURN_IF_ERROR(trainer_->GetParameters(values));
+  const std::span<const float> base = std::as_const(base_).values();
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = base[i] - values[i];
+  const absl::Status finite = CheckFinite(values, layout_, 0);
+  if (!finite.ok()) {
+    *non_finite = std::string(finite.message());
+    return nullptr;
+  }
+  delta->round = assignment.round;
+  delta->layout_hash = layout_.hash();
+  delta->codec = settings_.codec;
+  delta->payload = EncodeVector(values, settings_.codec, settings_.zstd_level);
+  delta->digest = Digest128(std::as_bytes(std::span(delta->payload)));
+  return delta;
+}
+
+}  // namespace autoloco::worker

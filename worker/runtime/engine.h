@@ -1,0 +1,104 @@
+// The training side of the worker: one thread that owns the trainer, the data and the base parameters, and does one job
+// after another. What comes of a job arrives as an event.
+#ifndef AUTOLOCO_WORKER_RUNTIME_ENGINE_H_
+#define AUTOLOCO_WORKER_RUNTIME_ENGINE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "absl/status/status.h"
+#include "common/base/clock.h"
+#include "common/base/flat_buffer.h"
+#include "common/base/mutex.h"
+#include "common/base/parallel.h"
+#include "common/tensor/layout.h"
+#include "worker/core/types.h"
+#include "worker/data/dataset.h"
+#include "worker/runtime/interval_runner.h"
+#include "worker/runtime/ports.h"
+#include "worker/runtime/progress_board.h"
+#include "worker/runtime/run_settings.h"
+#include "worker/runtime/trainer_factory.h"
+
+namespace autoloco::worker {
+
+struct EngineOptions {
+  std::string data;  // text file, or folder of them
+  DeviceOptions device;
+};
+
+// Methods are called by the run loop's thread; jobs run on the engine's own. One job at a time: the caller waits for the
+// event of one job before it gives the next.
+class Engine {
+ public:
+  // The pointers are borrowed for the engine's life.
+  Engine(EngineOptions options, TrainerFactory* factory, const Clock* clock, ProgressBoard* board, EventSink* sink);
+  // Cancels the job under way and waits for its end.
+  ~Engine();
+
+  // Builds the model and opens the data; posts Prepared. Called once.
+  void StartPrepare(const RunSettings& settings);
+  // Posts EvaluationEnded.
+  void StartEvaluation(const Assignment& assignment);
+  // Posts TrainingEnded; when it is OK, delta() has the encoded delta.
+  void StartTraining(const Assignment& assignment);
+  // The job under way ends before its next step.
+  void Cancel() { cancel_ = true; }
+  // No job is under way.
+  bool idle() const { return !busy_; }
+
+  // The base parameters. REQUIRES: Prepared was OK. Written by a pull while no job runs; BaseChanged says so afterwards.
+  std::span<float> base() { return base_.values(); }
+  void BaseChanged() { loaded_ = false; }
+  // REQUIRES: Prepared was OK.
+  const Layout& layout() const { return layout_; }
+  std::uint64_t data_samples() const { return dataset_->sample_count(); }
+  std::uint64_t data_hash() const { return dataset_->fingerprint(); }
+
+  // The last encoded delta, until DropDelta of its round; null: none.
+  std::shared_ptr<const EncodedDelta> delta() const;
+  void DropDelta(Round round);
+
+ private:
+  void Prepare();
+  void Evaluate(const Assignment& assignment);
+  void Train(const Assignment& assignment);
+  absl::Status PrepareOrFail();
+  absl::Status LoadBase();
+  absl::StatusOr<std::shared_ptr<const EncodedDelta>> TrainOrFail(const Assignment& assignment, std::string* non_finite);
+  EngineTools Tools();
+  // The job has ended: says so after the engine counts as idle.
+  void End(Event event);
+
+  const EngineOptions options_;
+  TrainerFactory* const factory_;
+  const Clock* const clock_;
+  ProgressBoard* const board_;
+  EventSink* const sink_;
+
+  // Set before or by Prepare, constant afterwards.
+  RunSettings settings_;
+  Layout layout_;
+  std::unique_ptr<Dataset> dataset_;
+
+  std::unique_ptr<Trainer> trainer_;  // engine's thread
+  FlatBuffer base_;
+  FlatBuffer scratch_;                // engine's thread: parameters after the interval, then the delta
+
+  std::atomic<bool> loaded_{false};  // the trainer holds the base
+  std::atomic<bool> cancel_{false};
+  std::atomic<bool> busy_{false};
+
+  mutable Mutex mutex_;
+  std::shared_ptr<const EncodedDelta> delta_ ABSL_GUARDED_BY(mutex_);
+
+  WorkPool pool_{1};  // last: its thread ends first
+};
+
+}  // namespace autoloco::worker
+
+#endif  // AUTOLOCO_WORKER_RUNTIME_ENGINE_H_

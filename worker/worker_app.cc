@@ -1,0 +1,116 @@
+#include "worker/worker_app.h"
+
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "common/base/clock.h"
+#include "common/base/digest.h"
+#include "common/base/ids.h"
+#include "common/base/log.h"
+#include "common/base/shutdown.h"
+#include "common/config/convert.h"
+#include "common/config/environment.h"
+#include "common/config/load.h"
+#include "worker/client/server_client.h"
+#include "worker/core/config.h"
+#include "worker/runtime/console.h"
+#include "worker/runtime/engine.h"
+#include "worker/runtime/run_loop.h"
+
+namespace autoloco::worker {
+namespace {
+
+// The first signal asks the loop to leave, the second ends the process.
+class StopOnSignal final : public ShutdownListener {
+ public:
+  explicit StopOnSignal(EventSink* sink) : sink_(sink) {}
+  void OnShutdownSignal(int signal, int count) override {
+    const std::string name = signal == SIGTERM ? "SIGTERM" : "SIGINT";
+    if (count > 1) {
+      Log(LogLevel::kWarning, "exit").Add("reason", absl::StrCat("second ", name));
+      _exit(128 + signal);
+    }
+    sink_->Post(StopRequested{.reason = absl::StrCat("stopped by ", name)});
+  }
+
+ private:
+  EventSink* const sink_;
+};
+
+// The configured name, or the host's with every other character as a dash.
+std::string WorkerName(const v1::WorkerOptions& options) {
+  if (!options.name().empty()) return options.name();
+  char host[256] = {};
+  std::string name = gethostname(host, sizeof(host) - 1) == 0 ? host : "";
+  name.resize(std::min<std::size_t>(name.size(), kWorkerNameBytesMax));
+  for (char& c : name) {
+    if (!IsValidWorkerName(absl::string_view(&c, 1))) c = '-';
+  }
+  return name.empty() ? "worker" : name;
+}
+
+MachineConfig ToMachineConfig(const v1::WorkerOptions& options, const std::string& name) {
+  return {.run_id = options.run_id(),
+          .connect_timeout = absl::Seconds(options.connect_timeout_seconds()),
+          .reconnect_max = absl::Seconds(options.reconnect_seconds_max()),
+          .control_timeout = absl::Seconds(options.control_timeout_seconds()),
+          .leave = absl::Seconds(options.leave_seconds()),
+          .jitter_seed = Hash64(std::as_bytes(std::span(name)))};
+}
+
+ServerClientOptions ToClientOptions(const v1::WorkerOptions& options, const std::string& name) {
+  return {.channel = {.target = options.server(),
+                      .keepalive = absl::Seconds(options.keepalive_seconds()),
+                      .reconnect_pause_max = absl::Seconds(options.reconnect_seconds_max()),
+                      .insecure = options.insecure()},
+          .worker = name,
+          .control_timeout = absl::Seconds(options.control_timeout_seconds()),
+          .stall_timeout = absl::Seconds(options.stall_timeout_seconds())};
+}
+
+int RunWorker(const v1::WorkerOptions& options, TrainerFactory* factory) {
+  const std::string name = WorkerName(options);
+  Log(LogLevel::kInfo, "starting").Add("worker", name).Add("server", options.server()).Add("data", options.data());
+  ProgressBoard board(MonotonicClock());
+  RunLoop loop(ToMachineConfig(options, name), name, MonotonicClock(), &board);
+  absl::StatusOr<std::unique_ptr<ServerClient>> client = ServerClient::Create(ToClientOptions(options, name), &loop);
+  if (!client.ok()) {
+    Log(LogLevel::kError, "finished").Add("worker", name).Add("exit_code", kExitRefused).Add(
+        "reason", std::string(client.status().message()));
+    return kExitRefused;
+  }
+  StopOnSignal stop(&loop);
+  const ShutdownSignals signals(&stop);
+  Engine engine({.data = options.data(), .device = {.device = options.device(), .threads = options.threads()}}, factory,
+                MonotonicClock(), &board, &loop);
+  int exit_code = 0;
+  {
+    const Console console({.terminal = StandardErrorIsTerminal(), .pause = absl::Seconds(options.console_seconds())},
+                          &board);
+    exit_code = loop.Run(&engine, client->get());
+  }
+  // A step that outlasts the grace cannot be interrupted; nothing of it is wanted.
+  if (!engine.idle()) _exit(exit_code);
+  client->reset();  // its last events go to the loop, while that is there
+  return exit_code;
+}
+
+}  // namespace
+
+int RunWorkerApp(int argc, char** argv, TrainerFactory* factory) {
+  v1::WorkerConfig config;
+  const Outcome outcome = LoadWorkerConfig(ProgramArguments(argc, argv), ProcessEnvironment(), &config);
+  Write(outcome);
+  if (outcome.exits) return outcome.exit_code;
+  const v1::WorkerOptions& options = config.worker();
+  ConfigureLog(ToLogLevel(options.log_level()), ToLogFormat(options.log_format()));
+  return RunWorker(options, factory);
+}
+
+}  // namespace autoloco::worker
