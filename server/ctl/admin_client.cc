@@ -33,8 +33,7 @@ absl::Status Explain(const grpc::Status& failure, const std::string& address, ab
           absl::StrCat("the server at ", address, " did not answer within ", absl::FormatDuration(timeout)));
     case absl::StatusCode::kUnimplemented:
       return absl::UnimplementedError(absl::StrCat("what listens at ", address, " is not an autoloco-server"));
-    default:
-      return absl::Status(status.code(), absl::StrCat("the server at ", address, " refused: ", message));
+    default: return absl::Status(status.code(), absl::StrCat("the server at ", address, " refused: ", message));
   }
 }
 
