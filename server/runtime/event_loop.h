@@ -61,7 +61,7 @@ class EventLoop {
   void Stop();
 
  private:
-  static constexpr absl::Duration kTick = absl::Milliseconds(200);           // of the watchdogs, while a call is open
+  static constexpr absl::Duration kTick = absl::Milliseconds(200);            // of the watchdogs, while a call is open
   static constexpr absl::Duration kStatusInterval = absl::Milliseconds(100);  // of Telemetry::OnStatus
 
   void Run();
