@@ -19,7 +19,7 @@ function(autoloco_proto name)
     list(APPEND generated ${outputs})
   endforeach()
   add_library(${name} STATIC ${generated})
-  set_target_properties(${name} PROPERTIES AUTOLOCO_LAYER proto)
+  set_target_properties(${name} PROPERTIES AUTOLOCO_LAYER proto CXX_CLANG_TIDY "")  # generated code
   target_include_directories(${name} SYSTEM PUBLIC "${out}")
   target_link_libraries(${name} PUBLIC protobuf::libprotobuf ${ARG_DEPS})
   if(ARG_GRPC)

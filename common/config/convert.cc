@@ -21,15 +21,10 @@ DecoderShape ToDecoderShape(const v1::ModelConfig& model) {
 
 LogLevel ToLogLevel(v1::LogLevel level) {
   switch (level) {
-    case v1::LOG_LEVEL_DEBUG:
-      return LogLevel::kDebug;
-    case v1::LOG_LEVEL_INFO:
-      return LogLevel::kInfo;
-    case v1::LOG_LEVEL_WARNING:
-      return LogLevel::kWarning;
-    default:
-      AUTOLOCO_CHECK(level == v1::LOG_LEVEL_ERROR);
-      return LogLevel::kError;
+    case v1::LOG_LEVEL_DEBUG: return LogLevel::kDebug;
+    case v1::LOG_LEVEL_INFO: return LogLevel::kInfo;
+    case v1::LOG_LEVEL_WARNING: return LogLevel::kWarning;
+    default: AUTOLOCO_CHECK(level == v1::LOG_LEVEL_ERROR); return LogLevel::kError;
   }
 }
 

@@ -25,14 +25,10 @@ void AppendWrapped(absl::string_view text, absl::string_view indent, std::string
 absl::string_view ValueWord(const SettingField& setting) {
   using google::protobuf::FieldDescriptor;
   switch (setting.leaf()->cpp_type()) {
-    case FieldDescriptor::CPPTYPE_BOOL:
-      return "";
-    case FieldDescriptor::CPPTYPE_ENUM:
-      return " NAME";
-    case FieldDescriptor::CPPTYPE_STRING:
-      return " TEXT";
-    default:
-      return " NUMBER";
+    case FieldDescriptor::CPPTYPE_BOOL: return "";
+    case FieldDescriptor::CPPTYPE_ENUM: return " NAME";
+    case FieldDescriptor::CPPTYPE_STRING: return " TEXT";
+    default: return " NUMBER";
   }
 }
 

@@ -71,8 +71,8 @@ class SettingValues {
   std::map<std::string, std::string> origins_;  // by path
 };
 
-// "server", "state_dir" of "server.state_dir" as a flag is written by hand: "--state-dir". The shortest form that
-// means this setting only.
+// The shortest of the setting's flags that means this setting only: "--state-dir" of server.state_dir,
+// "--outer.learning-rate" of run.outer.learning_rate.
 std::string FlagName(const SettingTable& table, const SettingField& setting);
 
 // The settings that `name` may mean: the full path, the path without its first section, or any ending of a path; the

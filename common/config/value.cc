@@ -204,24 +204,17 @@ std::string ToText(const SettingField& setting, const Message& root) {
   const auto* reflection = parent.GetReflection();
   const FieldDescriptor* leaf = setting.leaf();
   switch (leaf->cpp_type()) {
-    case FieldDescriptor::CPPTYPE_BOOL:
-      return reflection->GetBool(parent, leaf) ? "true" : "false";
-    case FieldDescriptor::CPPTYPE_INT32:
-      return absl::StrCat(reflection->GetInt32(parent, leaf));
-    case FieldDescriptor::CPPTYPE_UINT32:
-      return absl::StrCat(reflection->GetUInt32(parent, leaf));
-    case FieldDescriptor::CPPTYPE_UINT64:
-      return absl::StrCat(reflection->GetUInt64(parent, leaf));
-    case FieldDescriptor::CPPTYPE_DOUBLE:
-      return NumberText(reflection->GetDouble(parent, leaf));
+    case FieldDescriptor::CPPTYPE_BOOL: return reflection->GetBool(parent, leaf) ? "true" : "false";
+    case FieldDescriptor::CPPTYPE_INT32: return absl::StrCat(reflection->GetInt32(parent, leaf));
+    case FieldDescriptor::CPPTYPE_UINT32: return absl::StrCat(reflection->GetUInt32(parent, leaf));
+    case FieldDescriptor::CPPTYPE_UINT64: return absl::StrCat(reflection->GetUInt64(parent, leaf));
+    case FieldDescriptor::CPPTYPE_DOUBLE: return NumberText(reflection->GetDouble(parent, leaf));
     case FieldDescriptor::CPPTYPE_ENUM: {
       const int number = reflection->GetEnumValue(parent, leaf);
       const EnumValueDescriptor* value = leaf->enum_type()->FindValueByNumber(number);
       return value == nullptr || number == 0 ? absl::StrCat(number) : EnumeratorText(value);
     }
-    default:
-      AUTOLOCO_CHECK(setting.is_text());
-      return reflection->GetString(parent, leaf);
+    default: AUTOLOCO_CHECK(setting.is_text()); return reflection->GetString(parent, leaf);
   }
 }
 
@@ -232,14 +225,10 @@ bool IsGiven(const SettingField& setting, const Message& root) {
 
 std::string Expectation(const SettingField& setting) {
   switch (setting.leaf()->cpp_type()) {
-    case FieldDescriptor::CPPTYPE_BOOL:
-      return "true or false";
-    case FieldDescriptor::CPPTYPE_INT32:
-      return WholeNumberExpectation<std::int32_t>(setting.declared);
-    case FieldDescriptor::CPPTYPE_UINT32:
-      return WholeNumberExpectation<std::uint32_t>(setting.declared);
-    case FieldDescriptor::CPPTYPE_UINT64:
-      return WholeNumberExpectation<std::uint64_t>(setting.declared);
+    case FieldDescriptor::CPPTYPE_BOOL: return "true or false";
+    case FieldDescriptor::CPPTYPE_INT32: return WholeNumberExpectation<std::int32_t>(setting.declared);
+    case FieldDescriptor::CPPTYPE_UINT32: return WholeNumberExpectation<std::uint32_t>(setting.declared);
+    case FieldDescriptor::CPPTYPE_UINT64: return WholeNumberExpectation<std::uint64_t>(setting.declared);
     case FieldDescriptor::CPPTYPE_DOUBLE:
       return absl::StrCat("a number", BoundsText(setting.declared, std::nullopt, std::nullopt));
     case FieldDescriptor::CPPTYPE_ENUM: {

@@ -23,14 +23,10 @@ using google::protobuf::FieldDescriptor;
 
 absl::string_view KindText(const YamlNode& node) {
   switch (node.kind) {
-    case YamlNode::Kind::kNull:
-      return "nothing (null)";
-    case YamlNode::Kind::kScalar:
-      return "a single value";
-    case YamlNode::Kind::kMapping:
-      return "a mapping";
-    case YamlNode::Kind::kSequence:
-      return "a list";
+    case YamlNode::Kind::kNull: return "nothing (null)";
+    case YamlNode::Kind::kScalar: return "a single value";
+    case YamlNode::Kind::kMapping: return "a mapping";
+    case YamlNode::Kind::kSequence: return "a list";
   }
   return "";
 }

@@ -8,6 +8,7 @@
 #include <sstream>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 
 namespace autoloco {
@@ -130,7 +131,8 @@ absl::StatusOr<YamlNode> ParseYaml(absl::string_view text, absl::string_view nam
     return absl::InvalidArgumentError(absl::StrCat(PlaceText(name, PlaceOf(mark)), ": ", what));
   };
   try {
-    std::istringstream stream{std::string(text)};
+    // Without line feeds at the end: yaml-cpp takes the end of the file behind one for the end of an open quote.
+    std::istringstream stream{std::string(absl::StripTrailingAsciiWhitespace(text))};
     YAML::Parser parser(stream);
     TreeBuilder builder;
     parser.HandleNextDocument(builder);

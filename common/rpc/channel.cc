@@ -4,6 +4,7 @@
 #include <grpcpp/support/channel_arguments.h>
 
 #include "common/base/status_macros.h"
+#include "common/config/address.h"
 #include "common/rpc/credentials.h"
 #include "common/rpc/protocol.h"
 
@@ -27,7 +28,8 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(const ChannelOptions&
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5000);  // also the time that one attempt to connect may take
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, Milliseconds(options.reconnect_pause_max));
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);  // the client repeats calls itself: it knows which ones it may
-  if (IsLoopback(options.target)) arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  AUTOLOCO_ASSIGN_OR_RETURN(const Address address, ParseAddress(options.target));
+  if (address.is_loopback) arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   return grpc::CreateCustomChannel(options.target, credentials, arguments);
 }
 

@@ -53,7 +53,7 @@ struct OuterStepStatistics {
 };
 
 // Applies one outer step to `params` and `momentum`, in place.
-// REQUIRES: params.size() == momentum.size(); the two do not overlap; the contributions' memory neither.
+// REQUIRES: params.size() == momentum.size(); params, momentum and the payloads do not overlap.
 //
 // INVALID_ARGUMENT: no contribution, a weight that is not positive and finite, weights whose sum is not 1 within 1e-9,
 // coefficients that are not finite, a payload whose block headers do not tile it. Nothing has been changed then.

@@ -24,10 +24,10 @@ void CallTable::On(const SessionOpened& input, Instant now) {
   sessions_.Open(input, now);
 }
 
-void CallTable::On(const PushParked& input, Instant now) {
+void CallTable::On(const PushStarted& input, Instant now) {
   const absl::Status room = CheckRoom();
   if (!room.ok()) return input.call->End(room);
-  pushes_.Park(input, now);
+  pushes_.Start(input, now);
 }
 
 void CallTable::On(const PullParked& input, Instant now) {

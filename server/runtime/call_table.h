@@ -38,7 +38,9 @@ class CallTable {
   void On(const SessionMalformed& input, Instant now) { Count(sessions_.OnMalformed(input, now)); }
   void On(const SessionEnded& input) { Count(sessions_.OnEnded(input)); }
   void On(const SessionWritten& input) { Count(sessions_.OnWritten(input)); }
-  void On(const PushParked& input, Instant now);
+  void On(const PushStarted& input, Instant now);
+  void On(const PushHeaderRead& input) { Count(pushes_.OnHeader(input)); }
+  void On(const PushMalformed& input) { Count(pushes_.OnMalformed(input)); }
   void On(const PushPayloadEnded& input, Instant now) { Count(pushes_.OnPayloadEnded(input, now)); }
   void On(const PushAbandoned& input) { Count(pushes_.OnAbandoned(input)); }
   void On(const PushChecked& input) { Count(pushes_.OnChecked(input)); }

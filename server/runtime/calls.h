@@ -43,6 +43,8 @@ class SessionCall : public Call {
 
 class PushCall : public Call {
  public:
+  // Reads the first message: PushHeaderRead or PushMalformed is posted.
+  virtual void ReadHeader() = 0;
   // Reads the payload into `payload` until it is whole, wrong or over: PushPayloadEnded is posted once.
   virtual void ReceivePayload(std::shared_ptr<Payload> payload) = 0;
   // Ends the call with OK and this reply.

@@ -48,9 +48,18 @@ struct SessionWritten {
 };
 
 // ---------------------------------------------------------------------------------------------------- transfers
-struct PushParked {
+// A stream was opened; nothing has been read yet.
+struct PushStarted {
+  Ticket ticket = 0;
   PushCall* call = nullptr;
+};
+struct PushHeaderRead {
   PushOpened event;
+};
+// The first message is no header, or none that holds water.
+struct PushMalformed {
+  Ticket ticket = 0;
+  absl::Status status;
 };
 // OK: exactly the announced bytes came and the sender is done. `cut_short`: the stream ended early, which may also
 // mean that the caller is gone (PushAbandoned follows then).
@@ -109,9 +118,9 @@ struct CloseCalls {};
 struct StopLoop {};
 
 using Input = std::variant<CallRejected, SessionOpened, SessionRead, SessionMalformed, SessionEnded, SessionWritten,
-                           PushParked, PushPayloadEnded, PushAbandoned, PushChecked, PullParked, PullEnded,
-                           PushStatusParked, StatusParked, CommitFinished, CheckpointFinished, ShutdownAsked,
-                           CloseCalls, StopLoop>;
+                           PushStarted, PushHeaderRead, PushMalformed, PushPayloadEnded, PushAbandoned, PushChecked,
+                           PullParked, PullEnded, PushStatusParked, StatusParked, CommitFinished, CheckpointFinished,
+                           ShutdownAsked, CloseCalls, StopLoop>;
 
 }  // namespace autoloco::server
 

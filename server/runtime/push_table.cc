@@ -19,14 +19,29 @@ void CheckAndPost(const std::shared_ptr<Payload>& payload, const PushOpened& hea
 
 }  // namespace
 
-void PushTable::Park(const PushParked& input, Instant now) {
+void PushTable::Start(const PushStarted& input, Instant now) {
   Push push;
   push.call = input.call;
-  push.header = input.event;
   push.watch = TransferWatch(now);
-  const bool inserted = pushes_.emplace(input.event.ticket, std::move(push)).second;
+  const bool inserted = pushes_.emplace(input.ticket, std::move(push)).second;
   AUTOLOCO_CHECK(inserted);
+  input.call->ReadHeader();
+}
+
+bool PushTable::OnHeader(const PushHeaderRead& input) {
+  const auto it = pushes_.find(input.event.ticket);
+  if (it == pushes_.end()) return false;
+  it->second.state = State::kParked;
+  it->second.header = input.event;
   tools_.events->push_back(input.event);
+  return true;
+}
+
+bool PushTable::OnMalformed(const PushMalformed& input) {
+  const auto it = pushes_.find(input.ticket);
+  if (it == pushes_.end()) return false;
+  GiveUp(it, input.status);
+  return true;
 }
 
 void PushTable::Admit(const AdmitPush& effect, Instant now) {
@@ -103,8 +118,8 @@ void PushTable::Refuse(Ticket ticket, const absl::Status& status) {
 
 void PushTable::GiveUp(Iterator it, const absl::Status& status) {
   const Ticket ticket = it->first;
+  if (it->second.state != State::kHeader) tools_.events->push_back(PushCancelled{ticket});
   Refuse(ticket, status);
-  tools_.events->push_back(PushCancelled{ticket});
 }
 
 void PushTable::Forget(Iterator it) {
@@ -126,15 +141,18 @@ void PushTable::Tick(Instant now) {
       push.state = State::kChecked;
       tools_.events->push_back(PushVerified{ticket, push.end_status, true, ""});
     }
-    if (push.state != State::kReceiving) continue;
-    const std::uint64_t received = push.payload->received();
+    if (push.state != State::kHeader && push.state != State::kReceiving) continue;
+    const std::uint64_t received = push.payload == nullptr ? 0 : push.payload->received();
     if (push.watch.Heard(received, now)) tools_.events->push_back(WorkerHeard{push.header.sender});
-    if (push.watch.Stalled(received, now, stall_timeout_)) {
-      GiveUp(it, absl::DeadlineExceededError(absl::StrCat("push: less than ", TransferWatch::kLeastBytes,
-                                                          " bytes came in ", absl::FormatDuration(stall_timeout_),
-                                                          "; ", received, " of ", push.payload->size(), " in all")));
-    }
+    CutIfStalled(it, received, now);
   }
+}
+
+void PushTable::CutIfStalled(Iterator it, std::uint64_t received, Instant now) {
+  if (!it->second.watch.Stalled(received, now, stall_timeout_)) return;
+  GiveUp(it, absl::DeadlineExceededError(absl::StrCat("push: less than ", TransferWatch::kLeastBytes, " bytes came in ",
+                                                      absl::FormatDuration(stall_timeout_), "; ", received,
+                                                      " in all")));
 }
 
 std::uint64_t PushTable::bytes_received() const {

@@ -1,6 +1,6 @@
 // The pushes under way, from header to answer.
 //
-//   parked -> receiving -> (ended early) -> checking -> checked -> answered
+//   header -> parked -> receiving -> (ended early) -> checking -> checked -> answered
 //
 // A parked push waits for the core's word; a receiving one fills its payload on its own and is only watched here; a
 // whole payload is checked on the pool; the core decides what becomes of it.
@@ -17,6 +17,8 @@
 #include "common/base/clock.h"
 #include "common/base/ids.h"
 #include "common/base/parallel.h"
+#include "common/codec/delta_codec.h"
+#include "common/tensor/layout.h"
 #include "server/core/events.h"
 #include "server/runtime/calls.h"
 #include "server/runtime/inbox.h"
@@ -43,7 +45,9 @@ class PushTable {
   PushTable(const Tools& tools, absl::Duration stall_timeout) : tools_(tools), stall_timeout_(stall_timeout) {}
 
   // Inputs. Those with an unknown ticket return false.
-  void Park(const PushParked& input, Instant now);
+  void Start(const PushStarted& input, Instant now);
+  bool OnHeader(const PushHeaderRead& input);
+  bool OnMalformed(const PushMalformed& input);
   bool OnPayloadEnded(const PushPayloadEnded& input, Instant now);
   bool OnAbandoned(const PushAbandoned& input);
   bool OnChecked(const PushChecked& input);
@@ -63,10 +67,10 @@ class PushTable {
   std::uint64_t bytes_received() const;
 
  private:
-  enum class State { kParked, kReceiving, kEndedEarly, kChecking, kChecked };
+  enum class State { kHeader, kParked, kReceiving, kEndedEarly, kChecking, kChecked };
   struct Push {
     PushCall* call = nullptr;
-    State state = State::kParked;
+    State state = State::kHeader;
     PushOpened header;
     std::shared_ptr<Payload> payload;  // from kReceiving on
     TransferWatch watch;
@@ -75,7 +79,8 @@ class PushTable {
   using Iterator = std::map<Ticket, Push>::iterator;
 
   void StartCheck(Iterator it);
-  // Ends the call with `status`, drops the payload and tells the core that the push is off.
+  void CutIfStalled(Iterator it, std::uint64_t received, Instant now);
+  // Ends the call with `status`, drops the payload and tells the core, if it knows the push, that it is off.
   void GiveUp(Iterator it, const absl::Status& status);
   void Forget(Iterator it);
 

@@ -30,6 +30,7 @@ namespace autoloco::server {
 class FolderCheckpointStore final : public CheckpointStore {
  public:
   // `state` must outlive the store. `keep`: checkpoints to keep, at least 1. Removes what a crash left half-written.
+  // Call it after LoadNewestCheckpoint: damaged checkpoints that were not set aside count as kept ones.
   // INVALID_ARGUMENT when `shape` is no decoder; errors of the file system as FileError.
   static absl::StatusOr<std::unique_ptr<FolderCheckpointStore>> Open(const StateFolder* state,
                                                                      const DecoderShape& shape, std::uint32_t keep);

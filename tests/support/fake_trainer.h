@@ -16,9 +16,9 @@
 namespace autoloco::worker {
 
 struct FakeTrainerOptions {
-  std::uint64_t seed = 1;                 // of the target; equal for all workers of a run
-  absl::Duration step_duration = {};      // every Step takes at least this long; 0: no waiting
-  const Clock* clock = MonotonicClock();  // measures step_duration
+  std::uint64_t seed = 1;                      // of the target; equal for all workers of a run
+  absl::Duration step_duration = {};           // every Step takes at least this long; 0: no waiting
+  const Clock* clock = MonotonicClock();       // measures step_duration
   std::optional<std::uint64_t> nan_step = {};  // this call of Step, counted from 0, leaves a NaN in the first parameter
 };
 

@@ -13,8 +13,8 @@ double LearningRateAt(const ScheduleConfig& config, std::uint64_t step) {
     return peak * static_cast<double>(step + 1) / static_cast<double>(config.warmup_steps);
   }
   if (config.schedule == Schedule::kConstant || step == config.warmup_steps) return peak;
-  const double progress = static_cast<double>(step - config.warmup_steps) /
-                          static_cast<double>(config.total_steps - config.warmup_steps);
+  const double progress =
+      static_cast<double>(step - config.warmup_steps) / static_cast<double>(config.total_steps - config.warmup_steps);
   const double fall = (1 - std::cos(std::numbers::pi * progress)) / 2;
   return peak * (1 - fall * (1 - config.final_ratio));
 }

@@ -20,7 +20,8 @@ class TorchAdamW {
   // Both flat, (layout.value_count()) fp32 on one device; kept alive. The moments start at 0, on the same device.
   TorchAdamW(const AdamWConfig& config, const Layout& layout, const at::Tensor& values, const at::Tensor& gradients);
 
-  // The global norm of the gradient: fp32 norms of 4,096 values, their squares summed in fp64. Not finite when a value is not.
+  // The global norm of the gradient: fp32 norms of 4,096 values, their squares summed in fp64. Not finite when a value
+  // is not.
   double GradientNorm() const;
 
   // One update with the gradient as it stands, scaled down to clip_norm (given its norm) first.

@@ -28,8 +28,8 @@ class TorchDecoder {
  private:
   // Matrices with the same input lie side by side in the layout, so each group is one view and one product.
   struct Block {
-    at::Tensor attention_norm;  // (width)
-    at::Tensor query_key_value;  // ((heads + 2 kv_heads) * head, width)
+    at::Tensor attention_norm;    // (width)
+    at::Tensor query_key_value;   // ((heads + 2 kv_heads) * head, width)
     at::Tensor attention_output;  // (width, heads * head)
     at::Tensor mlp_norm;          // (width)
     at::Tensor gate_up;           // (2 mlp_hidden, width)

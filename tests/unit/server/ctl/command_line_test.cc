@@ -26,7 +26,7 @@ struct Result {
   std::string err;
 };
 
-Result Run(const std::vector<std::string>& arguments) {
+Result Execute(const std::vector<std::string>& arguments) {
   std::ostringstream out;
   std::ostringstream err;
   Result result;
@@ -40,7 +40,7 @@ long LineCount(const std::string& text) { return std::count(text.begin(), text.e
 
 TEST(CommandLineTest, HelpListsTheCommands) {
   for (const char* argument : {"--help", "-h", "help"}) {
-    const Result result = Run({argument});
+    const Result result = Execute({argument});
     EXPECT_EQ(result.code, 0);
     EXPECT_THAT(result.out, HasSubstr("\n  status  "));
     EXPECT_THAT(result.err, IsEmpty());
@@ -48,29 +48,29 @@ TEST(CommandLineTest, HelpListsTheCommands) {
 }
 
 TEST(CommandLineTest, CommandHelpIsTheCommandsOwn) {
-  const Result result = Run({"status", "--json", "--help"});
+  const Result result = Execute({"status", "--json", "--help"});
   EXPECT_EQ(result.code, 0);
   EXPECT_THAT(result.out, StartsWith("Usage: autoloco status "));
 }
 
 TEST(CommandLineTest, PrintsItsVersion) {
-  const Result result = Run({"--version"});
+  const Result result = Execute({"--version"});
   EXPECT_EQ(result.code, 0);
   EXPECT_THAT(result.out, ::testing::MatchesRegex("autoloco [0-9]+\\.[0-9]+\\.[0-9]+\n"));
 }
 
 TEST(CommandLineTest, WrongUsageIsTwo) {
-  EXPECT_EQ(Run({}).code, 2);
-  const Result unknown = Run({"stats"});
+  EXPECT_EQ(Execute({}).code, 2);
+  const Result unknown = Execute({"stats"});
   EXPECT_EQ(unknown.code, 2);
   EXPECT_EQ(unknown.err, "autoloco: unknown command 'stats'; `autoloco --help` lists them\n");
-  const Result flag = Run({"status", "--frob"});
+  const Result flag = Execute({"status", "--frob"});
   EXPECT_EQ(flag.code, 2);
   EXPECT_EQ(flag.err, "autoloco status: unknown option '--frob'; see `autoloco status --help`\n");
 }
 
 TEST(CommandLineTest, AnUnreachableServerIsOneLineAndOne) {
-  const Result result = Run({"status", "--server", "127.0.0.1:1"});  // tcpmux: nobody listens there
+  const Result result = Execute({"status", "--server", "127.0.0.1:1"});  // tcpmux: nobody listens there
   EXPECT_EQ(result.code, 1);
   EXPECT_THAT(result.err, StartsWith("autoloco status: cannot reach the server at 127.0.0.1:1: "));
   EXPECT_EQ(LineCount(result.err), 1);
@@ -105,11 +105,11 @@ class FakeServer final : public v1::Admin::Service {
 TEST(CommandLineTest, StatusShowsWhatTheServerSays) {
   FakeServer server;
   server.reply.set_run_id("run-1");
-  const Result table = Run({"status", "--server", server.address()});
+  const Result table = Execute({"status", "--server", server.address()});
   EXPECT_EQ(table.code, 0) << table.err;
   EXPECT_THAT(table.out, StartsWith("run         run-1, "));
 
-  const Result json = Run({"status", "--json", "--server", server.address()});
+  const Result json = Execute({"status", "--json", "--server", server.address()});
   EXPECT_EQ(json.code, 0) << json.err;
   EXPECT_EQ(LineCount(json.out), 1);
   EXPECT_EQ(nlohmann::json::parse(json.out)["run_id"], "run-1");
@@ -118,7 +118,7 @@ TEST(CommandLineTest, StatusShowsWhatTheServerSays) {
 TEST(CommandLineTest, ARefusalIsOneLineAndOne) {
   FakeServer server;
   server.status = grpc::Status(grpc::StatusCode::UNAUTHENTICATED, "no token\nat all");
-  const Result result = Run({"status", "--server", server.address()});
+  const Result result = Execute({"status", "--server", server.address()});
   EXPECT_EQ(result.code, 1);
   EXPECT_EQ(result.err,
             absl::StrCat("autoloco status: the server at ", server.address(), " refused: no token at all\n"));

@@ -60,7 +60,7 @@ TEST(DatasetTest, AnEpochReadsEverySampleExactlyOnce) {
   Write(folder.File("text"), text);
   const auto dataset = OpenOrDie({folder.File("text"), 8, 0.1, 7});
   EXPECT_EQ(dataset->token_count(), 1000u);
-  EXPECT_EQ(dataset->sample_count(), 112u);    // (900 - 1) / 8
+  EXPECT_EQ(dataset->sample_count(), 112u);   // (900 - 1) / 8
   EXPECT_EQ(dataset->held_out_count(), 12u);  // (100 - 1) / 8
   std::set<std::vector<std::int32_t>> want;
   for (std::size_t i = 0; i < 112; ++i) want.insert(TokensOf(text, i * 8, 9));

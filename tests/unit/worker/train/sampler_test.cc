@@ -10,9 +10,7 @@ namespace autoloco::worker {
 namespace {
 
 // Probabilities 0.1, 0.4, 0.2, 0.3.
-std::vector<float> Logits() {
-  return {std::log(0.1f), std::log(0.4f), std::log(0.2f), std::log(0.3f)};
-}
+std::vector<float> Logits() { return {std::log(0.1f), std::log(0.4f), std::log(0.2f), std::log(0.3f)}; }
 
 TEST(SampleTokenTest, QuantilesFollowTheProbabilities) {
   const SamplerConfig config{.temperature = 1};

@@ -10,8 +10,8 @@ namespace autoloco::worker {
 namespace {
 
 ScheduleConfig Cosine() {
-  return {.schedule = Schedule::kCosine, .learning_rate = 4e-3, .warmup_steps = 50, .total_steps = 600,
-          .final_ratio = 0.1};
+  return {
+      .schedule = Schedule::kCosine, .learning_rate = 4e-3, .warmup_steps = 50, .total_steps = 600, .final_ratio = 0.1};
 }
 
 TEST(LearningRateAtTest, WarmsUpLinearlyToThePeak) {

@@ -15,8 +15,14 @@
 namespace autoloco::worker {
 namespace {
 
-constexpr DecoderShape kShape = {.vocab_size = 19, .width = 16, .layers = 2, .heads = 2, .kv_heads = 1,
-                                 .mlp_hidden = 24, .context = 8, .tied_head = true};
+constexpr DecoderShape kShape = {.vocab_size = 19,
+                                 .width = 16,
+                                 .layers = 2,
+                                 .heads = 2,
+                                 .kv_heads = 1,
+                                 .mlp_hidden = 24,
+                                 .context = 8,
+                                 .tied_head = true};
 constexpr int kSteps = 20;
 
 double LearningRate(int step) { return 1e-2 / (1 + step); }

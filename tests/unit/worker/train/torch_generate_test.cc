@@ -13,8 +13,14 @@
 namespace autoloco::worker {
 namespace {
 
-constexpr DecoderShape kNano = {.vocab_size = 256, .width = 32, .layers = 2, .heads = 4, .kv_heads = 2,
-                                .mlp_hidden = 64, .context = 16, .tied_head = true};
+constexpr DecoderShape kNano = {.vocab_size = 256,
+                                .width = 32,
+                                .layers = 2,
+                                .heads = 4,
+                                .kv_heads = 2,
+                                .mlp_hidden = 64,
+                                .context = 16,
+                                .tied_head = true};
 constexpr absl::string_view kAlphabet = "abcdefghijklmnopqrstuvwxyz";
 
 // Parameters of a model that knows the alphabet, round and round, by heart.
@@ -44,7 +50,8 @@ class GenerateTextTest : public ::testing::Test {
 std::vector<float>* GenerateTextTest::parameters_ = nullptr;
 
 TEST_F(GenerateTextTest, WritesWhatTheModelLearntBeyondItsContext) {
-  const auto text = GenerateText(kNano, *parameters_, {.prompt = "abcdef", .tokens = 46, .sampler = {.temperature = 0}});
+  const auto text =
+      GenerateText(kNano, *parameters_, {.prompt = "abcdef", .tokens = 46, .sampler = {.temperature = 0}});
   ASSERT_TRUE(text.ok()) << text.status();
   EXPECT_EQ(*text, "ghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz");
 }

@@ -14,8 +14,14 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr DecoderShape kNano = {.vocab_size = 256, .width = 32, .layers = 2, .heads = 4, .kv_heads = 2,
-                                .mlp_hidden = 64, .context = 16, .tied_head = true};
+constexpr DecoderShape kNano = {.vocab_size = 256,
+                                .width = 32,
+                                .layers = 2,
+                                .heads = 4,
+                                .kv_heads = 2,
+                                .mlp_hidden = 64,
+                                .context = 16,
+                                .tied_head = true};
 
 std::unique_ptr<Trainer> Make(const DecoderShape& shape, std::uint64_t seed, const AdamWConfig& config = {}) {
   auto trainer = MakeTorchTrainer(shape, config, {.device = "cpu", .threads = 1});

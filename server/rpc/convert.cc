@@ -1,0 +1,282 @@
+#include "server/rpc/convert.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
+#include "common/rpc/layout_proto.h"
+
+namespace autoloco::server {
+namespace {
+
+constexpr std::size_t kRunIdBytesMax = 128;
+constexpr std::size_t kReasonBytesMax = 256;
+constexpr std::size_t kDigestDigits = 32;
+
+absl::StatusOr<Sender> ToSender(const v1::Identity& identity) {
+  if (!IsValidWorkerName(identity.worker())) {
+    return absl::InvalidArgumentError("identity.worker: want [a-zA-Z0-9_.-]{1,64}");
+  }
+  if (identity.run_id().size() > kRunIdBytesMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("identity.run_id: want at most ", kRunIdBytesMax, " bytes, got ", identity.run_id().size()));
+  }
+  return Sender{identity.run_id(), {identity.worker(), identity.incarnation()}};
+}
+
+absl::Status CheckDigest(const std::string& digest) {
+  if (digest.size() == kDigestDigits && digest.find_first_not_of("0123456789abcdef") == std::string::npos) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("payload_digest: want ", kDigestDigits, " lower-case hexadecimal digits"));
+}
+
+absl::StatusOr<WorkerPhase> ToPhase(v1::Progress::Phase phase) {
+  switch (phase) {
+    case v1::Progress::PHASE_JOINING: return WorkerPhase::kJoining;
+    case v1::Progress::PHASE_TRAINING: return WorkerPhase::kTraining;
+    case v1::Progress::PHASE_PUSHING: return WorkerPhase::kPushing;
+    case v1::Progress::PHASE_WAITING: return WorkerPhase::kWaiting;
+    case v1::Progress::PHASE_PULLING: return WorkerPhase::kPulling;
+    case v1::Progress::PHASE_EVALUATING: return WorkerPhase::kEvaluating;
+    default: return absl::InvalidArgumentError(absl::StrCat("progress.phase: ", static_cast<int>(phase), " is none"));
+  }
+}
+
+absl::StatusOr<SessionEvent> FromHello(const v1::Hello& hello, Ticket session) {
+  AUTOLOCO_ASSIGN_OR_RETURN(Sender sender, ToSender(hello.identity()));
+  return HelloReceived{session, std::move(sender), hello.protocol_version()};
+}
+
+absl::StatusOr<SessionEvent> FromReady(const v1::Ready& ready, Ticket session) {
+  AUTOLOCO_ASSIGN_OR_RETURN(Sender sender, ToSender(ready.identity()));
+  AUTOLOCO_ASSIGN_OR_RETURN(Layout layout, FromProto(ready.layout()));
+  return ReadyReceived{session,         std::move(sender),      std::move(layout),
+                       ready.version(), ready.data().samples(), ready.data().hash()};
+}
+
+absl::StatusOr<SessionEvent> FromProgress(const v1::Progress& progress, Ticket session) {
+  AUTOLOCO_ASSIGN_OR_RETURN(Sender sender, ToSender(progress.identity()));
+  AUTOLOCO_ASSIGN_OR_RETURN(const WorkerPhase phase, ToPhase(progress.phase()));
+  Progress native{phase,           progress.round(),             progress.steps_done(),
+                  progress.loss(), progress.tokens_per_second(), progress.compute_share(), std::nullopt};
+  if (progress.has_evaluation()) {
+    native.evaluation = EvaluationPart{progress.evaluation().version(), progress.evaluation().loss_sum(),
+                                       progress.evaluation().tokens()};
+  }
+  return ProgressReceived{session, std::move(sender), native};
+}
+
+absl::StatusOr<SessionEvent> FromGoodbye(const v1::Goodbye& goodbye, Ticket session) {
+  AUTOLOCO_ASSIGN_OR_RETURN(Sender sender, ToSender(goodbye.identity()));
+  return GoodbyeReceived{session, std::move(sender), goodbye.reason().substr(0, kReasonBytesMax)};
+}
+
+IntervalReport ToReport(const v1::IntervalReport& report) {
+  return {report.inner_steps(), report.tokens(),    report.learning_rate_sum(),  report.loss_mean(),
+          report.loss_first(),  report.loss_last(), report.gradient_norm_mean(), report.step_seconds_mean()};
+}
+
+v1::PushOutcome ToProto(PushOutcome outcome) {
+  switch (outcome) {
+    case PushOutcome::kAccepted: return v1::PUSH_OUTCOME_ACCEPTED;
+    case PushOutcome::kLate: return v1::PUSH_OUTCOME_LATE;
+    case PushOutcome::kStale: return v1::PUSH_OUTCOME_STALE;
+    case PushOutcome::kNonFinite: return v1::PUSH_OUTCOME_NON_FINITE;
+    case PushOutcome::kRoundAborted: return v1::PUSH_OUTCOME_ROUND_ABORTED;
+  }
+  return v1::PUSH_OUTCOME_UNSPECIFIED;
+}
+
+// Fills the message from one kind of effect.
+class MessageFiller {
+ public:
+  MessageFiller(const RpcContext& context, v1::ServerMessage* message) : context_(context), message_(message) {}
+
+  void operator()(const SendWelcome& effect) const {
+    v1::Welcome* welcome = message_->mutable_welcome();
+    welcome->set_run_id(context_.run_id);
+    welcome->set_incarnation(effect.incarnation);
+    *welcome->mutable_config() = context_.run;
+    welcome->set_version(effect.version);
+  }
+  void operator()(const SendAssignment& effect) const {
+    v1::Assignment* assignment = message_->mutable_assignment();
+    assignment->set_round(effect.assignment.round);
+    assignment->set_inner_steps(effect.assignment.inner_steps);
+    assignment->set_first_inner_step(effect.assignment.first_inner_step);
+    assignment->set_first_sample(effect.assignment.first_sample);
+    assignment->set_sample_count(effect.assignment.sample_count);
+    assignment->set_evaluation_part(effect.assignment.evaluation_part);
+    assignment->set_evaluation_parts(effect.assignment.evaluation_parts);
+  }
+  void operator()(const SendRoundClosed& effect) const {
+    v1::RoundClosed* closed = message_->mutable_round_closed();
+    closed->set_round(effect.round);
+    closed->set_version(effect.version);
+    closed->set_params_digest(effect.params_digest);
+  }
+  void operator()(const SendAbort& effect) const {
+    message_->mutable_abort()->set_round(effect.round);
+    message_->mutable_abort()->set_reason(effect.reason);
+  }
+  void operator()(const SendDrain& effect) const {
+    message_->mutable_drain()->set_cause(effect.run_done ? v1::Drain::CAUSE_RUN_DONE : v1::Drain::CAUSE_SERVER_SHUTDOWN);
+    message_->mutable_drain()->set_reason(effect.reason);
+  }
+
+ private:
+  const RpcContext& context_;
+  v1::ServerMessage* const message_;
+};
+
+v1::Status::Phase ToProto(RunPhase phase) {
+  switch (phase) {
+    case RunPhase::kWaiting: return v1::Status::PHASE_WAITING;
+    case RunPhase::kTraining: return v1::Status::PHASE_TRAINING;
+    case RunPhase::kCommitting: return v1::Status::PHASE_COMMITTING;
+    case RunPhase::kFinishing: return v1::Status::PHASE_FINISHING;
+    case RunPhase::kDone: return v1::Status::PHASE_DONE;
+    case RunPhase::kDraining: return v1::Status::PHASE_DRAINING;
+  }
+  return v1::Status::PHASE_UNSPECIFIED;
+}
+
+void FillWorker(const WorkerStatus& worker, absl::Time now, v1::WorkerStatus* proto) {
+  proto->set_name(worker.worker.name);
+  proto->set_incarnation(worker.worker.incarnation);
+  proto->set_state(WorkerStateName(worker.state));
+  proto->set_base_version(worker.base_version);
+  proto->set_steps_done(worker.steps_done);
+  proto->set_steps_target(worker.steps_target);
+  proto->set_loss(worker.loss);
+  proto->set_tokens_per_second(worker.tokens_per_second);
+  proto->set_compute_share(worker.compute_share);
+  proto->set_last_seen_seconds(absl::ToDoubleSeconds(now - worker.last_seen));
+  proto->set_reason(worker.reason);
+}
+
+void FillRun(const RunStatus& run, v1::Status* proto) {
+  proto->set_phase(ToProto(run.phase));
+  proto->set_reason(run.reason);
+  proto->set_version(run.version);
+  proto->set_round(run.round);
+  proto->set_inner_steps_done(run.inner_steps_done);
+  proto->set_inner_steps_total(run.inner_steps_total);
+  proto->set_interval_steps(run.interval_steps);
+  proto->set_alive(run.alive);
+  proto->set_assigned(run.assigned);
+  proto->set_contributed(run.contributed);
+  proto->set_applied(run.applied);
+  proto->set_rounds_committed(run.rounds_committed);
+  proto->set_rounds_aborted(run.rounds_aborted);
+  proto->set_worker_inner_steps(run.worker_inner_steps);
+}
+
+// The first point and the last 20, oldest first.
+void FillEvaluations(const std::vector<EvaluationPoint>& points, v1::Status* proto) {
+  constexpr std::size_t kLast = 20;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    if (i != 0 && i + kLast < points.size()) continue;
+    v1::EvaluationPoint* point = proto->add_evaluations();
+    point->set_version(points[i].version);
+    point->set_inner_step(points[i].inner_step);
+    point->set_loss(points[i].loss);
+    point->set_tokens(points[i].tokens);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<SessionEvent> ToSessionEvent(const v1::WorkerMessage& message, Ticket session) {
+  switch (message.kind_case()) {
+    case v1::WorkerMessage::kHello: return FromHello(message.hello(), session);
+    case v1::WorkerMessage::kReady: return FromReady(message.ready(), session);
+    case v1::WorkerMessage::kProgress: return FromProgress(message.progress(), session);
+    case v1::WorkerMessage::kGoodbye: return FromGoodbye(message.goodbye(), session);
+    case v1::WorkerMessage::KIND_NOT_SET: break;
+  }
+  return absl::InvalidArgumentError("session: want hello, ready, progress or goodbye, got an empty message");
+}
+
+absl::StatusOr<PushOpened> ToPushOpened(const v1::PushHeader& header, const v1::RunConfig& run, Ticket ticket) {
+  AUTOLOCO_ASSIGN_OR_RETURN(Sender sender, ToSender(header.identity()));
+  AUTOLOCO_RETURN_IF_ERROR(CheckDigest(header.payload_digest()));
+  PushOpened event;
+  event.ticket = ticket;
+  event.sender = std::move(sender);
+  event.round = header.round();
+  event.fragment = header.fragment();
+  event.payload_digest = header.payload_digest();
+  event.payload_bytes = header.payload_bytes();
+  event.layout_hash = header.layout_hash();
+  event.codec_matches = header.codec() == run.codec().delta();
+  event.report = ToReport(header.report());
+  return event;
+}
+
+absl::StatusOr<PushStatusAsked> ToPushStatusAsked(const v1::PushStatusRequest& request, Ticket ticket) {
+  AUTOLOCO_ASSIGN_OR_RETURN(Sender sender, ToSender(request.identity()));
+  return PushStatusAsked{ticket, std::move(sender), request.round(), request.fragment()};
+}
+
+absl::StatusOr<PullOpened> ToPullOpened(const v1::PullRequest& request, Ticket ticket) {
+  AUTOLOCO_ASSIGN_OR_RETURN(Sender sender, ToSender(request.identity()));
+  return PullOpened{ticket, std::move(sender), request.current(), request.version()};
+}
+
+v1::ServerMessage ToProto(const SessionMessage& message, const RpcContext& context) {
+  v1::ServerMessage proto;
+  std::visit(MessageFiller(context, &proto), message);
+  return proto;
+}
+
+v1::PushReply ToProto(PushOutcome outcome, const std::string& reason, bool replayed) {
+  v1::PushReply reply;
+  reply.set_outcome(ToProto(outcome));
+  reply.set_reason(reason);
+  reply.set_replayed(replayed);
+  return reply;
+}
+
+v1::PushStatusReply ToProto(const AnswerPushStatus& answer) {
+  v1::PushStatusReply reply;
+  reply.set_known(answer.known);
+  if (answer.known) *reply.mutable_reply() = ToProto(answer.outcome, answer.reason, true);
+  return reply;
+}
+
+v1::PullHeader ToProto(const EncodedSnapshot& snapshot) {
+  v1::PullHeader header;
+  header.set_version(snapshot.header().version);
+  header.set_params_digest(snapshot.header().params_digest);
+  header.set_payload_bytes(snapshot.payload_bytes());
+  header.set_layout_hash(snapshot.header().layout_hash);
+  return header;
+}
+
+v1::Status ToProto(const ServerStatus& status, const RpcContext& context) {
+  v1::Status proto;
+  proto.set_run_id(context.run_id);
+  proto.set_server_version(AUTOLOCO_VERSION);
+  FillRun(status.run, &proto);
+  for (const WorkerStatus& worker : status.run.workers) FillWorker(worker, status.now, proto.add_workers());
+  FillEvaluations(status.run.evaluations, &proto);
+  proto.set_params_digest(status.params_digest);
+  proto.set_parameters(status.parameters);
+  proto.set_bytes_up(status.bytes_up);
+  proto.set_bytes_down(status.bytes_down);
+  proto.set_uptime_seconds(absl::ToDoubleSeconds(status.uptime));
+  proto.set_checkpoint(status.checkpoint);
+  return proto;
+}
+
+Codec ToCodec(v1::CodecConfig::Delta codec) {
+  AUTOLOCO_CHECK(codec == v1::CodecConfig::DELTA_FP32 || codec == v1::CodecConfig::DELTA_BF16);
+  return codec == v1::CodecConfig::DELTA_FP32 ? Codec::kFp32 : Codec::kBf16;
+}
+
+}  // namespace autoloco::server

@@ -1,0 +1,52 @@
+// One Pull stream.
+//
+//   parked -> sending (header, then chunk after chunk out of an immutable snapshot) -> ended
+//
+// Each write is started from the reaction to the last one; the loop ends the call when PullEnded says that no write is
+// under way any more.
+#ifndef AUTOLOCO_SERVER_RPC_PULL_REACTOR_H_
+#define AUTOLOCO_SERVER_RPC_PULL_REACTOR_H_
+
+#include <grpcpp/server_context.h>
+#include <grpcpp/support/server_callback.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "autoloco/v1/parameter_server.pb.h"
+#include "server/rpc/call_record.h"
+#include "server/rpc/rpc_context.h"
+#include "server/runtime/calls.h"
+
+namespace autoloco::server {
+
+// Deletes itself after End().
+class PullReactor final : public grpc::ServerWriteReactor<v1::PullReply>, public PullCall {
+ public:
+  // Both contexts outlive the reactor. Posts PullParked or CallRejected.
+  PullReactor(const RpcContext* context, grpc::CallbackServerContext* call, const v1::PullRequest& request);
+
+  // PullCall.
+  void SendSnapshot(std::shared_ptr<const EncodedSnapshot> snapshot,
+                    std::shared_ptr<std::atomic<std::uint64_t>> bytes_moved) override;
+  void Cut() override { call_->TryCancel(); }
+  void End(const absl::Status& status) override;
+
+  // Reactions.
+  void OnWriteDone(bool ok) override;
+  void OnDone() override { delete this; }
+
+ private:
+  const RpcContext* const context_;
+  grpc::CallbackServerContext* const call_;
+  const Ticket ticket_;
+  CallRecord record_;
+  std::shared_ptr<const EncodedSnapshot> snapshot_;
+  std::shared_ptr<std::atomic<std::uint64_t>> bytes_moved_;  // written by the reactions only
+  v1::PullReply reply_;                                      // gRPC's while a write is under way
+};
+
+}  // namespace autoloco::server
+
+#endif  // AUTOLOCO_SERVER_RPC_PULL_REACTOR_H_

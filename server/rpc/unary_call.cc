@@ -1,0 +1,45 @@
+#include "server/rpc/unary_call.h"
+
+#include <utility>
+
+#include "server/rpc/convert.h"
+
+namespace autoloco::server {
+
+PushStatusReactor::PushStatusReactor(const RpcContext* context, const v1::PushStatusRequest& request,
+                                     v1::PushStatusReply* reply)
+    : reply_(reply), record_(context, kParameterServer, "PushStatus") {
+  absl::StatusOr<PushStatusAsked> event = ToPushStatusAsked(request, context->inbox->NextTicket());
+  if (event.ok()) {
+    context->inbox->Post(PushStatusParked{this, *std::move(event)});
+  } else {
+    context->inbox->Post(CallRejected{this, event.status()});
+  }
+}
+
+void PushStatusReactor::Answer(const AnswerPushStatus& answer) {
+  *reply_ = ToProto(answer);
+  End(absl::OkStatus());
+}
+
+void PushStatusReactor::End(const absl::Status& status) {
+  record_.Ended(status.code());
+  Finish(ToGrpcStatus(status));
+}
+
+StatusReactor::StatusReactor(const RpcContext* context, v1::Status* reply)
+    : context_(context), reply_(reply), record_(context, kAdmin, "GetStatus") {
+  context_->inbox->Post(StatusParked{this});
+}
+
+void StatusReactor::Answer(const ServerStatus& status) {
+  *reply_ = ToProto(status, *context_);
+  End(absl::OkStatus());
+}
+
+void StatusReactor::End(const absl::Status& status) {
+  record_.Ended(status.code());
+  Finish(ToGrpcStatus(status));
+}
+
+}  // namespace autoloco::server

@@ -1,0 +1,82 @@
+// Every metric of the server, declared once: name, type, unit, labels, help. Nothing else spells a metric's name.
+//
+// Base units, `_total` on counters, ratios from 0 to 1, times of day as `_timestamp_seconds`. Labels take values from
+// closed sets; the one exception is `worker`, which worker_series.h bounds.
+#ifndef AUTOLOCO_SERVER_TELEMETRY_METRIC_CATALOGUE_H_
+#define AUTOLOCO_SERVER_TELEMETRY_METRIC_CATALOGUE_H_
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace autoloco::server {
+
+enum class Metric {
+  kBuildInfo,
+  kRunInfo,
+  kVersion,
+  kRounds,
+  kWorkers,
+  kRoundParticipants,
+  kRoundExpected,
+  kWorkerLastSeen,
+  kWorkerBaseVersion,
+  kWorkerInnerStepsTarget,
+  kPushes,
+  kRoundSeconds,
+  kRoundWaitSeconds,
+  kCommitSeconds,
+  kTransferSeconds,
+  kWireBytes,
+  kRawBytes,
+  kDeltaNorm,
+  kCommitNorm,
+  kMomentumNorm,
+  kParameterNorm,
+  kOuterLearningRate,
+  kOuterMomentum,
+  kIntervalSteps,
+  kDecisions,
+  kTrainLoss,
+  kEvalLoss,
+  kTokens,
+  kCheckpointLastSuccess,
+  kCheckpointBytes,
+  kCheckpointSeconds,
+  kCheckpointFailures,
+  kGrpcStarted,
+  kGrpcHandled,
+  kGrpcHandlingSeconds,
+  kProcessCpuSeconds,
+  kProcessResidentMemory,
+  kProcessVirtualMemory,
+  kProcessOpenFds,
+  kProcessMaxFds,
+  kProcessStartTime,
+};
+
+enum class MetricType { kCounter, kGauge, kHistogram };
+
+struct MetricSpec {
+  Metric metric;
+  const char* name;
+  MetricType type;
+  const char* unit;            // "seconds", "bytes", ...; "" for plain numbers
+  std::vector<std::string> labels;  // their values are given in this order
+  const char* help;
+};
+
+// In the order of Metric. Lives for ever; thread-safe.
+std::span<const MetricSpec> MetricCatalogue();
+const MetricSpec& SpecOf(Metric metric);
+
+// The label that names a worker.
+inline constexpr char kWorkerLabel[] = "worker";
+
+// Upper bounds of every histogram's buckets, in seconds.
+const std::vector<double>& SecondsBuckets();
+
+}  // namespace autoloco::server
+
+#endif  // AUTOLOCO_SERVER_TELEMETRY_METRIC_CATALOGUE_H_

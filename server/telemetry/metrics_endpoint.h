@@ -1,0 +1,36 @@
+// GET /metrics over HTTP: prometheus-cpp's server, with its exceptions turned into errors that name the port.
+#ifndef AUTOLOCO_SERVER_TELEMETRY_METRICS_ENDPOINT_H_
+#define AUTOLOCO_SERVER_TELEMETRY_METRICS_ENDPOINT_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "prometheus/collectable.h"
+#include "prometheus/exposer.h"
+
+namespace autoloco::server {
+
+// Serves with threads of its own until destroyed.
+class MetricsEndpoint {
+ public:
+  // Listens on `address`: host:port, an empty host for all interfaces, port 0 for any free one. INVALID_ARGUMENT: no
+  // such address; FAILED_PRECONDITION naming the address: the port is taken, or the address is not this machine's.
+  static absl::StatusOr<std::unique_ptr<MetricsEndpoint>> Open(const std::string& address,
+                                                               std::shared_ptr<prometheus::Collectable> source);
+
+  // The port that is listened on.
+  int port() const { return port_; }
+
+ private:
+  MetricsEndpoint(std::shared_ptr<prometheus::Collectable> source, std::unique_ptr<prometheus::Exposer> exposer,
+                  int port);
+
+  const std::shared_ptr<prometheus::Collectable> source_;  // the exposer holds it weakly
+  const std::unique_ptr<prometheus::Exposer> exposer_;
+  const int port_;
+};
+
+}  // namespace autoloco::server
+
+#endif  // AUTOLOCO_SERVER_TELEMETRY_METRICS_ENDPOINT_H_
