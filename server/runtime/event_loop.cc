@@ -9,10 +9,9 @@ namespace autoloco::server {
 
 EventLoop::EventLoop(const Tools& tools, const Settings& settings, std::shared_ptr<const EncodedSnapshot> snapshot)
     : tools_(tools),
-      layout_(settings.layout),
       started_(tools.clock->Now()),
       payloads_(settings.push_bytes_in_flight_max, settings.chunk_bytes_max),
-      calls_(settings.limits, PushTable::Tools{&layout_, settings.codec, tools.pool, tools.inbox, &payloads_,
+      calls_(settings.limits, PushTable::Tools{tools.layout, settings.codec, tools.pool, tools.inbox, &payloads_,
                                                tools.telemetry, &events_}),
       runner_(&calls_, &payloads_, tools.commits, tools.telemetry),
       checkpoint_(settings.checkpoint),

@@ -36,9 +36,9 @@ class EventLoop {
     CommitRunner* commits = nullptr;
     WorkPool* pool = nullptr;
     Telemetry* telemetry = nullptr;
+    const Layout* layout = nullptr;  // also read by checks under way on the pool: outlives that one too
   };
   struct Settings {
-    Layout layout;
     Codec codec = Codec::kFp32;
     CallTable::Limits limits;
     std::uint64_t push_bytes_in_flight_max = 0;
@@ -83,7 +83,6 @@ class EventLoop {
   void Handle(const StopLoop& input);
 
   const Tools tools_;
-  const Layout layout_;
   const Instant started_;
 
   // The loop thread's.

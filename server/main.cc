@@ -1,0 +1,122 @@
+// autoloco-server: reads the configuration, puts the parts together, serves until the run is over. Exit codes: 0 done or
+// shut down, 2 wrong configuration or an address or folder in use, 75 too few workers, 1 anything else.
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/log.h"
+#include "common/base/status_macros.h"
+#include "common/config/convert.h"
+#include "common/config/environment.h"
+#include "common/config/load.h"
+#include "common/rpc/grpc_log.h"
+#include "server/core/round_machine.h"
+#include "server/initial_state.h"
+#include "server/rpc/server.h"
+#include "server/rpc/settings.h"
+#include "server/runtime/event_loop.h"
+#include "server/stop_signal.h"
+#include "server/storage/checkpoint_store.h"
+#include "server/telemetry/prometheus_telemetry.h"
+
+namespace autoloco::server {
+namespace {
+
+// `listen` with the port that was really bound.
+std::string BoundAddress(const std::string& listen, int port) {
+  if (port == 0) return "";
+  return absl::StrCat(listen.substr(0, listen.rfind(':')), ":", port);
+}
+
+// PRESET_TINY -> "tiny"
+std::string Label(const std::string& enumerator) {
+  return absl::AsciiStrToLower(enumerator.substr(enumerator.find('_') + 1));
+}
+
+absl::StatusOr<std::unique_ptr<PrometheusTelemetry>> StartTelemetry(const v1::ServerConfig& config,
+                                                                    const std::string& run_id) {
+  TelemetryOptions options;
+  options.listen = config.server().metrics_listen();
+  options.build_version = AUTOLOCO_VERSION;
+  options.run_id = run_id;
+  options.model = Label(v1::ModelConfig::Preset_Name(config.run().model().preset()));
+  options.codec = Label(v1::CodecConfig::Delta_Name(config.run().codec().delta()));
+  options.outer_learning_rate = config.run().outer().learning_rate();
+  options.outer_momentum = config.run().outer().momentum();
+  return PrometheusTelemetry::Create(options);
+}
+
+// Serves the run to its end; the exit code. An error: the server could not start.
+absl::StatusOr<int> Serve(const v1::ServerConfig& config) {
+  const v1::ServerOptions& options = config.server();
+  AUTOLOCO_ASSIGN_OR_RETURN(const StateFolder state, StateFolder::Open(options.state_dir(), config.run().name()));
+  const DecoderShape shape = ToDecoderShape(config.run().model());
+  AUTOLOCO_ASSIGN_OR_RETURN(const Layout layout, MakeDecoderLayout(shape));
+  const CoreConfig core_config = ToCoreConfig(config, state.run_id(), layout);
+  AUTOLOCO_RETURN_IF_ERROR(CheckPushFits(core_config, options));
+  AUTOLOCO_ASSIGN_OR_RETURN(ParameterStore parameters, ParameterStore::Allocate(layout));
+  AUTOLOCO_ASSIGN_OR_RETURN(const InitialState initial, LoadInitialState(config, state, &parameters));
+  AUTOLOCO_ASSIGN_OR_RETURN(const std::unique_ptr<FolderCheckpointStore> checkpoints,
+                            FolderCheckpointStore::Open(&state, shape, options.checkpoint_keep()));
+  AUTOLOCO_ASSIGN_OR_RETURN(const std::unique_ptr<PrometheusTelemetry> telemetry,
+                            StartTelemetry(config, state.run_id()));
+
+  // Destroyed from the last to the first: whoever posts goes before whom it posts to.
+  const Clock* const clock = MonotonicClock();
+  Inbox inbox(clock);
+  WorkPool pool(ThreadCount(options));
+  CommitRunner commits({clock, &parameters, checkpoints.get(), telemetry.get(), &pool, &inbox},
+                       ToCommitSettings(config.run()));
+  RoundMachine core(core_config, initial.snapshot, clock->Now());
+  EventLoop loop({clock, &inbox, &core, &commits, &pool, telemetry.get(), &layout},
+                 ToLoopSettings(config, initial.checkpoint),
+                 parameters.Encode(initial.snapshot.version, initial.params_digest, config.run().codec().zstd_level(),
+                                   &pool));
+  OpenCalls open_calls(clock);
+  const RpcContext context{clock, &inbox, telemetry.get(), state.run_id(), config.run(), &open_calls};
+  AUTOLOCO_ASSIGN_OR_RETURN(const std::unique_ptr<RpcServer> rpc, RpcServer::Start(ToListenOptions(options), &context));
+  loop.Start();
+  StopSignal stop(&inbox);
+  const ShutdownSignals signals(&stop);
+  Log(LogLevel::kInfo, "serving")
+      .Add("listen", BoundAddress(options.listen(), rpc->port()))
+      .Add("metrics", BoundAddress(options.metrics_listen(), telemetry->port()))
+      .Add("run_id", state.run_id())
+      .Add("parameters", layout.value_count())
+      .Add("version", initial.snapshot.version)
+      .Add("checkpoint", initial.checkpoint)
+      .Add("params_digest", initial.params_digest);
+
+  const RunFinished finished = loop.WaitForFinish();
+  Log(LogLevel::kInfo, "run_finished").Add("exit_code", finished.exit_code).Add("reason", finished.reason);
+  if (finished.exit_code == 0 && !options.exit_when_done()) stop.Wait();
+  rpc->Shutdown(absl::Seconds(options.drain_seconds()));
+  loop.Stop();
+  Log(LogLevel::kInfo, "stopped").Add("exit_code", finished.exit_code);
+  return finished.exit_code;
+}
+
+bool IsOperatorsMistake(const absl::Status& status) {
+  return absl::IsInvalidArgument(status) || absl::IsFailedPrecondition(status);
+}
+
+}  // namespace
+}  // namespace autoloco::server
+
+int main(int argc, char** argv) {
+  autoloco::v1::ServerConfig config;
+  const autoloco::Outcome outcome =
+      autoloco::LoadServerConfig(autoloco::ProgramArguments(argc, argv), autoloco::ProcessEnvironment(), &config);
+  autoloco::Write(outcome);
+  if (outcome.exits) return outcome.exit_code;
+  autoloco::ConfigureLog(autoloco::ToLogLevel(config.server().log_level()),
+                         autoloco::ToLogFormat(config.server().log_format()));
+  autoloco::RouteGrpcLog();
+  const absl::StatusOr<int> exit_code = autoloco::server::Serve(config);
+  if (exit_code.ok()) return *exit_code;
+  autoloco::Log(autoloco::LogLevel::kError, "start_failed").Add("reason", exit_code.status().message());
+  return autoloco::server::IsOperatorsMistake(exit_code.status()) ? 2 : 1;
+}

@@ -1,0 +1,33 @@
+// From the loaded configuration to the settings of the server's parts.
+#ifndef AUTOLOCO_SERVER_RPC_SETTINGS_H_
+#define AUTOLOCO_SERVER_RPC_SETTINGS_H_
+
+#include <cstddef>
+#include <string>
+
+#include "absl/status/status.h"
+#include "autoloco/v1/run_config.pb.h"
+#include "common/rpc/channel.h"
+#include "common/tensor/layout.h"
+#include "server/core/config.h"
+#include "server/runtime/commit_runner.h"
+#include "server/runtime/event_loop.h"
+
+namespace autoloco::server {
+
+// REQUIRES of all: every setting of `config` is set, as LoadServerConfig leaves it.
+
+CoreConfig ToCoreConfig(const v1::ServerConfig& config, const std::string& run_id, const Layout& layout);
+CommitRunner::Settings ToCommitSettings(const v1::RunConfig& run);
+EventLoop::Settings ToLoopSettings(const v1::ServerConfig& config, const std::string& checkpoint);
+ListenOptions ToListenOptions(const v1::ServerOptions& options);
+
+// Threads of the commit; one a core where the setting is 0.
+std::size_t ThreadCount(const v1::ServerOptions& options);
+
+// INVALID_ARGUMENT when not even one push of this run fits into server.max_push_bytes_in_flight.
+absl::Status CheckPushFits(const CoreConfig& core, const v1::ServerOptions& options);
+
+}  // namespace autoloco::server
+
+#endif  // AUTOLOCO_SERVER_RPC_SETTINGS_H_
