@@ -40,8 +40,7 @@ absl::StatusOr<Address> Resolve(absl::string_view text) {
   hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
   hints.ai_family = host.empty() ? AF_INET : AF_UNSPEC;
   struct addrinfo* found = nullptr;
-  const int error =
-      getaddrinfo(host.empty() ? nullptr : host.c_str(), std::to_string(port).c_str(), &hints, &found);
+  const int error = getaddrinfo(host.empty() ? nullptr : host.c_str(), std::to_string(port).c_str(), &hints, &found);
   if (error != 0) {
     return absl::InvalidArgumentError(absl::StrCat("metrics address '", text, "': ", gai_strerror(error)));
   }
@@ -56,8 +55,8 @@ absl::StatusOr<Address> Resolve(absl::string_view text) {
   if (getnameinfo(found->ai_addr, found->ai_addrlen, numeric, sizeof(numeric), nullptr, 0, NI_NUMERICHOST) != 0) {
     return absl::InvalidArgumentError(absl::StrCat("metrics address '", text, "' cannot be written as a number"));
   }
-  address.text = found->ai_family == AF_INET6 ? absl::StrCat("[", numeric, "]:", port)
-                                              : absl::StrCat(numeric, ":", port);
+  address.text =
+      found->ai_family == AF_INET6 ? absl::StrCat("[", numeric, "]:", port) : absl::StrCat(numeric, ":", port);
   return address;
 }
 
@@ -89,8 +88,7 @@ absl::StatusOr<std::unique_ptr<MetricsEndpoint>> MetricsEndpoint::Open(
     exposer->RegisterCollectable(source);
     const std::vector<int> ports = exposer->GetListeningPorts();
     if (ports.empty()) return absl::InternalError(absl::StrCat("metrics address ", address, ": not listening"));
-    return std::unique_ptr<MetricsEndpoint>(
-        new MetricsEndpoint(std::move(source), std::move(exposer), ports.front()));
+    return std::unique_ptr<MetricsEndpoint>(new MetricsEndpoint(std::move(source), std::move(exposer), ports.front()));
   } catch (const std::exception& error) {
     const std::string why = WhyNotListening(*resolved);
     return absl::FailedPreconditionError(
