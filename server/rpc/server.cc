@@ -5,9 +5,9 @@
 #include <grpcpp/server_builder.h>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "common/rpc/deadline.h"
 
 namespace autoloco::server {
 namespace {
@@ -42,7 +42,7 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(const ListenOptions&
 void RpcServer::Shutdown(absl::Duration grace) {
   context_->inbox->Post(CloseCalls{});
   context_->open_calls->WaitUntilNone(grace);
-  server_->Shutdown(absl::ToChronoTime(absl::Now() + kDisconnect));
+  server_->Shutdown(DeadlineAfter(kDisconnect));
   server_->Wait();
   server_ = nullptr;
 }
