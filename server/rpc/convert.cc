@@ -167,6 +167,7 @@ void FillRun(const RunStatus& run, v1::Status* proto) {
   proto->set_inner_steps_done(run.inner_steps_done);
   proto->set_inner_steps_total(run.inner_steps_total);
   proto->set_interval_steps(run.interval_steps);
+  proto->set_interval_reason(run.interval_reason);
   proto->set_alive(run.alive);
   proto->set_assigned(run.assigned);
   proto->set_contributed(run.contributed);
