@@ -33,8 +33,8 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(const ListenOptions&
   if (server->server_ == nullptr || server->port_ == 0) {
     if (server->server_ != nullptr) server->server_->Shutdown();
     server->server_ = nullptr;
-    return absl::FailedPreconditionError(
-        absl::StrCat("cannot listen on ", options.listen, ": the port is in use, or the address is not this machine's"));
+    return absl::FailedPreconditionError(absl::StrCat("cannot listen on ", options.listen,
+                                                      ": the port is in use, or the address is not this machine's"));
   }
   return server;
 }
@@ -42,8 +42,8 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(const ListenOptions&
 void RpcServer::Shutdown(absl::Duration grace) {
   context_->inbox->Post(CloseCalls{});
   context_->open_calls->WaitUntilNone(grace);
-  server_->Shutdown(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
-                                 gpr_time_from_millis(kDisconnectMilliseconds, GPR_TIMESPAN)));
+  server_->Shutdown(
+      gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(kDisconnectMilliseconds, GPR_TIMESPAN)));
   server_->Wait();
   server_ = nullptr;
 }

@@ -22,9 +22,9 @@ v1::ServerConfig Load(std::vector<std::string> flags) {
 Layout SomeLayout() { return *Layout::Make({{"t", {100000}}}); }
 
 TEST(SettingsTest, TheCoreGetsTheRun) {
-  const v1::ServerConfig config =
-      Load({"--total-inner-steps", "23", "--interval.steps", "5", "--batch-size", "3", "--min-workers", "2",
-            "--lease-seconds", "12", "--checkpoint-every-rounds", "4", "--evaluation.windows", "0", "--sharing", "own"});
+  const v1::ServerConfig config = Load({"--total-inner-steps", "23", "--interval.steps", "5", "--batch-size", "3",
+                                        "--min-workers", "2", "--lease-seconds", "12", "--checkpoint-every-rounds", "4",
+                                        "--evaluation.windows", "0", "--sharing", "own"});
   const CoreConfig core = ToCoreConfig(config, "run-1", SomeLayout());
   EXPECT_EQ(core.run_id, "run-1");
   EXPECT_EQ(core.protocol_version, kProtocolVersion);

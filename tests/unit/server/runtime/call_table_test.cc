@@ -18,8 +18,7 @@ class CallTableTest : public ::testing::Test {
   FakeTelemetry telemetry_;
   std::deque<Event> events_;
   WorkPool pool_{1};
-  CallTable table_{{.calls_max = 2},
-                   {&layout_, Codec::kFp32, &pool_, &inbox_, &payloads_, &telemetry_, &events_}};
+  CallTable table_{{.calls_max = 2}, {&layout_, Codec::kFp32, &pool_, &inbox_, &payloads_, &telemetry_, &events_}};
 };
 
 TEST_F(CallTableTest, InputsOfCallsThatAreGoneAreCounted) {

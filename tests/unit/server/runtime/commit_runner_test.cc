@@ -32,8 +32,7 @@ class CommitRunnerTest : public ::testing::Test {
   FakeCheckpointStore checkpoints_;
   FakeTelemetry telemetry_;
   WorkPool pool_{2};
-  CommitRunner runner_{{&clock_, &parameters_, &checkpoints_, &telemetry_, &pool_, &inbox_},
-                       {outer_, Codec::kFp32, 1}};
+  CommitRunner runner_{{&clock_, &parameters_, &checkpoints_, &telemetry_, &pool_, &inbox_}, {outer_, Codec::kFp32, 1}};
 };
 
 TEST_F(CommitRunnerTest, MakesTheNextVersionAndItsSnapshot) {
@@ -44,7 +43,8 @@ TEST_F(CommitRunnerTest, MakesTheNextVersionAndItsSnapshot) {
 
   std::vector<float> params(kValues);
   std::vector<float> momentum(kValues);
-  const std::vector<Contribution> contributions = {{one->bytes(), Codec::kFp32, 0.5}, {two->bytes(), Codec::kFp32, 0.5}};
+  const std::vector<Contribution> contributions = {{one->bytes(), Codec::kFp32, 0.5},
+                                                   {two->bytes(), Codec::kFp32, 0.5}};
   ASSERT_TRUE(ApplyOuterStepReference(contributions, outer_, params, momentum).ok());
   EXPECT_EQ(finished.event.round, 4);
   EXPECT_EQ(finished.event.params_digest, Digest128(params));

@@ -38,8 +38,8 @@ TEST_F(EffectRunnerTest, PushesAreCountedUnderTheReasonOfTheCore) {
   runner_.Run({AnswerPush{2, PushOutcome::kAccepted, "", true}}, kStart);
   runner_.Run({AnswerPush{3, PushOutcome::kLate, "", false}}, kStart);
   runner_.Run({RefusePush{4, absl::AbortedError("a newer attempt")}}, kStart);
-  EXPECT_THAT(telemetry_.lines(), ElementsAre("decision layout", "push layout", "push replayed", "push late",
-                                              "push refused"));
+  EXPECT_THAT(telemetry_.lines(),
+              ElementsAre("decision layout", "push layout", "push replayed", "push late", "push refused"));
 }
 
 TEST_F(EffectRunnerTest, PayloadsAreDroppedWhenTheirCommitIsDone) {
