@@ -75,7 +75,8 @@ absl::StatusOr<int> Serve(const v1::ServerConfig& config) {
                  ToLoopSettings(config, initial.checkpoint),
                  parameters.Encode(initial.snapshot.version, initial.params_digest, config.run().codec().zstd_level(),
                                    &pool));
-  const RpcContext context{clock, &inbox, telemetry.get(), state.run_id(), config.run()};
+  OpenCalls open_calls(clock);
+  const RpcContext context{clock, &inbox, telemetry.get(), state.run_id(), config.run(), &open_calls};
   AUTOLOCO_ASSIGN_OR_RETURN(const std::unique_ptr<RpcServer> rpc, RpcServer::Start(ToListenOptions(options), &context));
   loop.Start();
   StopSignal stop(&inbox);

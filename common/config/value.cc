@@ -1,11 +1,12 @@
 #include "common/config/value.h"
 
+#include <regex.h>
+
 #include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <optional>
-#include <regex>
 #include <type_traits>
 #include <vector>
 
@@ -133,6 +134,15 @@ absl::StatusOr<Number> ParseInRange(const SettingField& setting, absl::string_vi
   return *parsed;
 }
 
+// POSIX extended regular expressions: part of the C library, no exceptions, no recursion over the text.
+bool FullyMatches(const std::string& text, const std::string& pattern) {
+  regex_t regex;
+  AUTOLOCO_CHECK(regcomp(&regex, absl::StrCat("^(", pattern, ")$").c_str(), REG_EXTENDED | REG_NOSUB) == 0);
+  const bool matches = regexec(&regex, text.c_str(), 0, nullptr, 0) == 0;
+  regfree(&regex);
+  return matches;
+}
+
 absl::Status CheckText(const SettingField& setting, absl::string_view text) {
   if (text.size() > kSettingTextBytesMax) {
     return Refused(setting, absl::StrCat(text.size(), " bytes; at most ", kSettingTextBytesMax, " are taken"));
@@ -142,8 +152,7 @@ absl::Status CheckText(const SettingField& setting, absl::string_view text) {
   }
   if (text.empty() && setting.declared.required()) return Refused(setting, Quoted(text));
   if (setting.declared.pattern().empty()) return absl::OkStatus();
-  const std::regex pattern(setting.declared.pattern(), std::regex::extended);
-  if (!std::regex_match(text.begin(), text.end(), pattern)) return Refused(setting, Quoted(text));
+  if (!FullyMatches(std::string(text), setting.declared.pattern())) return Refused(setting, Quoted(text));
   return absl::OkStatus();
 }
 

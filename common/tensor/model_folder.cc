@@ -163,8 +163,8 @@ absl::StatusOr<Model> ReadModelFolder(const std::string& folder) {
   std::uint64_t stored = 0;
   for (const StoredTensor& tensor : file->tensors()) stored += tensor.count;
   if (stored != layout->value_count()) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": holds ", stored, " values, the model of ",
-                                                   kModelConfigFile, " has ", layout->value_count()));
+    return absl::InvalidArgumentError(absl::StrCat(path, ": holds ", stored, " values, the model of ", kModelConfigFile,
+                                                   " has ", layout->value_count()));
   }
   AUTOLOCO_ASSIGN_OR_RETURN(FlatBuffer parameters, FlatBuffer::Allocate(layout->value_count()));
   AUTOLOCO_RETURN_IF_ERROR(LoadParameters(path, *layout, parameters.values()));

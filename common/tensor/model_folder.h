@@ -1,5 +1,5 @@
-// A model as a folder in Hugging Face's form: config.json (LlamaConfig) beside the parameters as safetensors. Checkpoints
-// are such folders; so is a model that somebody downloaded.
+// A model as a folder in Hugging Face's form: config.json (LlamaConfig) beside the parameters as safetensors.
+// Checkpoints are such folders; so is a model that somebody downloaded.
 #ifndef AUTOLOCO_COMMON_TENSOR_MODEL_FOLDER_H_
 #define AUTOLOCO_COMMON_TENSOR_MODEL_FOLDER_H_
 
@@ -20,9 +20,9 @@ inline constexpr char kHuggingFaceParamsFile[] = "model.safetensors";
 // The text of config.json for a LlamaForCausalLM of this shape; ends with a newline.
 std::string ModelConfigText(const DecoderShape& shape);
 
-// The shape that a config.json describes. INVALID_ARGUMENT naming the key: not JSON, a key missing or of the wrong type,
-// a number out of range, or a variant this decoder does not compute (another model_type or activation, biases, scaled
-// RoPE, another head size). Keys that may be missing take Hugging Face's defaults; unknown keys are ignored.
+// The shape that a config.json describes. INVALID_ARGUMENT naming the key: not JSON, a key missing or of the wrong
+// type, a number out of range, or a variant this decoder does not compute (another model_type or activation, biases,
+// scaled RoPE, another head size). Keys that may be missing take Hugging Face's defaults; unknown keys are ignored.
 absl::StatusOr<DecoderShape> ParseModelConfig(absl::string_view text);
 
 struct Model {

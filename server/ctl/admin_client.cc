@@ -1,53 +1,61 @@
 #include "server/ctl/admin_client.h"
 
 #include <algorithm>
-#include <memory>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
-#include "autoloco/v1/admin.grpc.pb.h"
-#include "grpcpp/grpcpp.h"
+#include "absl/time/time.h"
+#include "common/base/status_macros.h"
+#include "common/rpc/channel.h"
+#include "common/rpc/deadline.h"
+#include "common/rpc/status.h"
 
 namespace autoloco::server {
 namespace {
 
-std::shared_ptr<grpc::Channel> OpenChannel(const std::string& address) {
-  return grpc::CreateChannel(address, grpc::InsecureChannelCredentials());
-}
-
 // gRPC's own messages can span lines.
-std::string OneLine(std::string text) {
+std::string OneLine(absl::string_view text) {
+  std::string line(text);
   std::replace_if(
-      text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20; }, ' ');
-  return text;
+      line.begin(), line.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20; }, ' ');
+  return line;
 }
 
-absl::Status ToStatus(const grpc::Status& status, const std::string& address, absl::Duration timeout) {
-  switch (status.error_code()) {
-    case grpc::StatusCode::UNAVAILABLE:
+absl::Status Explain(const grpc::Status& failure, const std::string& address, absl::Duration timeout) {
+  const absl::Status status = FromGrpcStatus(failure);
+  const std::string message = OneLine(status.message());
+  switch (status.code()) {
+    case absl::StatusCode::kUnavailable:
+      return absl::UnavailableError(absl::StrCat("cannot reach the server at ", address, ": ", message));
+    case absl::StatusCode::kDeadlineExceeded:
       return absl::UnavailableError(
-          absl::StrCat("cannot reach the server at ", address, ": ", OneLine(status.error_message())));
-    case grpc::StatusCode::DEADLINE_EXCEEDED:
-      return absl::UnavailableError(absl::StrCat("the server at ", address, " did not answer within ",
-                                                 absl::FormatDuration(timeout)));
-    case grpc::StatusCode::UNIMPLEMENTED:
+          absl::StrCat("the server at ", address, " did not answer within ", absl::FormatDuration(timeout)));
+    case absl::StatusCode::kUnimplemented:
       return absl::UnimplementedError(absl::StrCat("what listens at ", address, " is not an autoloco-server"));
-    default:
-      return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
-                          absl::StrCat("the server at ", address, " refused: ", OneLine(status.error_message())));
+    default: return absl::Status(status.code(), absl::StrCat("the server at ", address, " refused: ", message));
   }
 }
 
 }  // namespace
 
-absl::StatusOr<v1::Status> FetchStatus(const std::string& address, absl::Duration timeout) {
-  const std::unique_ptr<v1::Admin::Stub> stub = v1::Admin::NewStub(OpenChannel(address));
+absl::StatusOr<AdminClient> AdminClient::Open(const std::string& address, bool insecure) {
+  ChannelOptions options;
+  options.target = address;
+  options.insecure = insecure;
+  AUTOLOCO_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> channel, MakeChannel(options));
+  return AdminClient(address, v1::Admin::NewStub(channel));
+}
+
+AdminClient::AdminClient(std::string address, std::unique_ptr<v1::Admin::Stub> stub)
+    : address_(std::move(address)), stub_(std::move(stub)) {}
+
+absl::StatusOr<v1::Status> AdminClient::GetStatus(absl::Duration timeout) const {
   grpc::ClientContext context;
-  context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
+  context.set_deadline(DeadlineAfter(timeout));
   v1::Status reply;
-  const grpc::Status status = stub->GetStatus(&context, v1::GetStatusRequest(), &reply);
-  if (!status.ok()) return ToStatus(status, address, timeout);
+  const grpc::Status status = stub_->GetStatus(&context, v1::GetStatusRequest(), &reply);
+  if (!status.ok()) return Explain(status, address_, timeout);
   return reply;
 }
 

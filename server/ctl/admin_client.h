@@ -2,17 +2,31 @@
 #ifndef AUTOLOCO_SERVER_CTL_ADMIN_CLIENT_H_
 #define AUTOLOCO_SERVER_CTL_ADMIN_CLIENT_H_
 
+#include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "autoloco/v1/admin.pb.h"
+#include "autoloco/v1/admin.grpc.pb.h"
 
 namespace autoloco::server {
 
-// Asks the server at `address` (host:port) for its status; blocks for `timeout` at most. The error is one line that
-// names the address: UNAVAILABLE (nobody listens, or not in time: try again), else what the server answered.
-absl::StatusOr<v1::Status> FetchStatus(const std::string& address, absl::Duration timeout);
+// Every call blocks for `timeout` at most. Its error is one line that names the address: UNAVAILABLE (nobody listens,
+// or not in time: try again), UNIMPLEMENTED (it is no autoloco-server), else what the server answered. Thread-safe.
+class AdminClient {
+ public:
+  // `address`: host:port. Does not connect yet. INVALID_ARGUMENT: not host:port; FAILED_PRECONDITION: it is not on
+  // loopback and `insecure` is false.
+  static absl::StatusOr<AdminClient> Open(const std::string& address, bool insecure);
+
+  absl::StatusOr<v1::Status> GetStatus(absl::Duration timeout) const;
+
+ private:
+  AdminClient(std::string address, std::unique_ptr<v1::Admin::Stub> stub);
+
+  std::string address_;
+  std::unique_ptr<v1::Admin::Stub> stub_;
+};
 
 }  // namespace autoloco::server
 

@@ -48,7 +48,8 @@ absl::Status FlagReader::Assign(const std::string& name, const std::string& valu
   }
   double number = 0;
   if (!absl::SimpleAtod(value, &number) || !std::isfinite(number) || number <= 0) {
-    return absl::InvalidArgumentError(absl::StrCat("--", name, ": want a number of seconds above 0, got '", value, "'"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("--", name, ": want a number of seconds above 0, got '", value, "'"));
   }
   *seconds_.at(name) = number;
   return absl::OkStatus();

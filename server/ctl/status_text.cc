@@ -67,10 +67,9 @@ std::string LossLine(const v1::Status& status) {
 std::string OrNone(const std::string& text) { return text.empty() ? "none yet" : Printable(text); }
 
 std::string Summary(const v1::Status& status) {
-  const double percent = status.inner_steps_total() == 0
-                             ? 0
-                             : 100.0 * static_cast<double>(status.inner_steps_done()) /
-                                   static_cast<double>(status.inner_steps_total());
+  const double percent = status.inner_steps_total() == 0 ? 0
+                                                         : 100.0 * static_cast<double>(status.inner_steps_done()) /
+                                                               static_cast<double>(status.inner_steps_total());
   std::string text;
   absl::StrAppend(&text, "run         ", OrNone(status.run_id()), ", server ", Printable(status.server_version()),
                   ", up ", Uptime(status.uptime_seconds()), "\n");

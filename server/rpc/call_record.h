@@ -1,4 +1,4 @@
-// Tells telemetry that a call began and how it ended. Each reactor has one.
+// Tells telemetry that a call began and how it ended, and counts the calls that are open. Each reactor has one.
 #ifndef AUTOLOCO_SERVER_RPC_CALL_RECORD_H_
 #define AUTOLOCO_SERVER_RPC_CALL_RECORD_H_
 
@@ -14,8 +14,12 @@ class CallRecord {
   // `service`, `method`: as in the proto, with static lifetime.
   CallRecord(const RpcContext* context, const char* service, const char* method)
       : context_(context), service_(service), method_(method), started_(context->clock->Now()) {
+    context_->open_calls->Add();
     context_->telemetry->OnCallStarted(service_, method_);
   }
+  ~CallRecord() { context_->open_calls->Remove(); }
+  CallRecord(const CallRecord&) = delete;
+  CallRecord& operator=(const CallRecord&) = delete;
 
   void Ended(absl::StatusCode code) {
     context_->telemetry->OnCallHandled(service_, method_, StatusCodeName(code), context_->clock->Now() - started_);

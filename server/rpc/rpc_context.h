@@ -6,6 +6,7 @@
 #include <string>
 
 #include "autoloco/v1/run_config.pb.h"
+#include "server/rpc/open_calls.h"
 #include "server/runtime/inbox.h"
 #include "server/runtime/ports.h"
 
@@ -18,6 +19,7 @@ struct RpcContext {
   Telemetry* telemetry = nullptr;
   std::string run_id;
   v1::RunConfig run;
+  OpenCalls* open_calls = nullptr;
 };
 
 }  // namespace autoloco::server

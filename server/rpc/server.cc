@@ -7,8 +7,15 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "common/rpc/deadline.h"
 
 namespace autoloco::server {
+namespace {
+
+// Time for peers to see that the server goes, once no call is open; a peer that only holds a connection may take long.
+constexpr absl::Duration kDisconnect = absl::Milliseconds(100);
+
+}  // namespace
 
 RpcServer::RpcServer(const RpcContext* context) : context_(context), parameter_server_(context), admin_(context) {}
 
@@ -34,7 +41,8 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(const ListenOptions&
 
 void RpcServer::Shutdown(absl::Duration grace) {
   context_->inbox->Post(CloseCalls{});
-  server_->Shutdown(absl::ToChronoTime(absl::Now() + grace));
+  context_->open_calls->WaitUntilNone(grace);
+  server_->Shutdown(DeadlineAfter(kDisconnect));
   server_->Wait();
   server_ = nullptr;
 }

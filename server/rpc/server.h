@@ -1,7 +1,7 @@
 // The gRPC server: both services, health and reflection, on one port.
 //
-// A process ends in this order: RpcServer::Shutdown (no new calls; those that wait are answered by the loop, which still
-// runs) -> EventLoop::Stop -> CommitRunner and WorkPool joined -> storage closed.
+// A process ends in this order: RpcServer::Shutdown (new calls are turned away and those that wait are answered by the
+// loop, which still runs) -> EventLoop::Stop -> CommitRunner and WorkPool joined -> storage closed.
 #ifndef AUTOLOCO_SERVER_RPC_SERVER_H_
 #define AUTOLOCO_SERVER_RPC_SERVER_H_
 
@@ -30,7 +30,8 @@ class RpcServer {
   // The port that was bound.
   int port() const { return port_; }
 
-  // Takes no more calls, has the loop end those that wait, lets transfers go on for `grace`, then breaks what is left.
+  // Has the loop end the calls that wait and turn away new ones, lets transfers go on for `grace`, then breaks what is
+  // left.
   // Returns when the last call is over. REQUIRES: the loop runs.
   void Shutdown(absl::Duration grace);
 

@@ -15,6 +15,7 @@ EventLoop::EventLoop(const Tools& tools, const Settings& settings, std::shared_p
                                                tools.telemetry, &events_}),
       runner_(&calls_, &payloads_, tools.commits, tools.telemetry),
       checkpoint_(settings.checkpoint),
+      timers_from_(started_),
       next_tick_(started_),
       next_status_(started_) {
   calls_.pulls().SetSnapshot(std::move(snapshot));
@@ -37,9 +38,10 @@ void EventLoop::Stop() {
 
 void EventLoop::Run() {
   while (!stopping_) {
-    std::optional<Input> input = tools_.inbox->Take(NextWake());
+    const std::optional<Instant> wake = NextWake();
+    std::optional<Input> input = tools_.inbox->Take(wake);
     if (input.has_value()) std::visit([this](const auto& concrete) { Handle(concrete); }, *input);
-    OnTime(tools_.clock->Now());
+    OnTime(wake, tools_.clock->Now());
     StepAll();
     PublishFinish();
     const Instant now = tools_.clock->Now();
@@ -53,13 +55,15 @@ void EventLoop::Run() {
 
 std::optional<Instant> EventLoop::NextWake() const {
   std::optional<Instant> wake = tools_.core->NextDeadline();
+  if (wake.has_value()) wake = std::max(*wake, timers_from_);
   if (calls_.size() > 0) wake = wake.has_value() ? std::min(*wake, next_tick_) : next_tick_;
   return wake;
 }
 
-void EventLoop::OnTime(Instant now) {
+void EventLoop::OnTime(std::optional<Instant> wake, Instant now) {
+  if (wake.has_value() && now - *wake >= kHeldUp) timers_from_ = now + kCatchUp;
   const std::optional<Instant> deadline = tools_.core->NextDeadline();
-  if (deadline.has_value() && now >= *deadline) events_.push_back(TimerFired{});
+  if (deadline.has_value() && now >= std::max(*deadline, timers_from_)) events_.push_back(TimerFired{});
   if (now >= next_tick_) {
     calls_.Tick(now);
     next_tick_ = now + kTick;

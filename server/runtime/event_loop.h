@@ -61,12 +61,16 @@ class EventLoop {
   void Stop();
 
  private:
-  static constexpr absl::Duration kTick = absl::Milliseconds(200);           // of the watchdogs, while a call is open
+  static constexpr absl::Duration kTick = absl::Milliseconds(200);  // of the watchdogs, while a call is open
+  // A loop that wakes up this late was held up (a stopped process, a suspended machine): what the workers sent
+  // meanwhile is read for a moment before the core is told the time, or it would take all of them for dead.
+  static constexpr absl::Duration kHeldUp = absl::Seconds(1);
+  static constexpr absl::Duration kCatchUp = absl::Milliseconds(500);
   static constexpr absl::Duration kStatusInterval = absl::Milliseconds(100);  // of Telemetry::OnStatus
 
   void Run();
   std::optional<Instant> NextWake() const;
-  void OnTime(Instant now);
+  void OnTime(std::optional<Instant> wake, Instant now);  // `wake`: when the loop wanted to be woken
   // Steps the core through all events that have come up; their effects may bring more.
   void StepAll();
   void PublishFinish();
@@ -93,6 +97,7 @@ class EventLoop {
   EffectRunner runner_;
   std::string checkpoint_;
   bool stopping_ = false;
+  Instant timers_from_;  // no TimerFired before
   Instant next_tick_;
   Instant next_status_;
 

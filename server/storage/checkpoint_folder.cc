@@ -46,9 +46,7 @@ bool ParseName(absl::string_view name, std::uint64_t* inner_step) {
 
 std::string CheckpointName(std::uint64_t inner_step) { return absl::StrFormat("step-%010d", inner_step); }
 
-std::string TemporaryName(std::uint64_t inner_step) {
-  return absl::StrFormat("%s%010d", kTemporaryPrefix, inner_step);
-}
+std::string TemporaryName(std::uint64_t inner_step) { return absl::StrFormat("%s%010d", kTemporaryPrefix, inner_step); }
 
 absl::StatusOr<std::vector<CheckpointFolder>> ListCheckpoints(const std::string& folder) {
   AUTOLOCO_ASSIGN_OR_RETURN(const std::vector<std::string> names, FolderNames(folder));

@@ -57,11 +57,10 @@ absl::Status CheckDigest(const std::string& path, const std::string& want, std::
 
 absl::StatusOr<LoadedCheckpoint> Load(const std::string& folder, const std::string& run_id, const Layout& layout,
                                       std::span<float> params, std::span<float> momentum) {
-  AUTOLOCO_ASSIGN_OR_RETURN(const CheckpointManifest manifest,
-                            ReadManifest(absl::StrCat(folder, "/", kManifestFile)));
+  AUTOLOCO_ASSIGN_OR_RETURN(const CheckpointManifest manifest, ReadManifest(absl::StrCat(folder, "/", kManifestFile)));
   if (manifest.run_id != run_id) {
-    return absl::FailedPreconditionError(absl::StrCat("checkpoint ", folder, " belongs to run ", manifest.run_id,
-                                                      ", the state folder to run ", run_id));
+    return absl::FailedPreconditionError(
+        absl::StrCat("checkpoint ", folder, " belongs to run ", manifest.run_id, ", the state folder to run ", run_id));
   }
   const std::string difference = FirstDifference(layout, manifest.layout);
   if (!difference.empty()) {
@@ -80,8 +79,7 @@ absl::StatusOr<LoadedCheckpoint> Load(const std::string& folder, const std::stri
 
 // Out of the way of the retention, which would otherwise count it, and of the next checkpoint of that step.
 void SetAside(const StateFolder& state, const CheckpointFolder& damaged) {
-  const std::string aside =
-      absl::StrCat(state.checkpoints_path(), "/damaged-", CheckpointName(damaged.inner_step));
+  const std::string aside = absl::StrCat(state.checkpoints_path(), "/damaged-", CheckpointName(damaged.inner_step));
   absl::Status status = RemoveFolder(aside);
   if (status.ok()) status = RenameFolder(damaged.path, aside);
   if (!status.ok()) {
@@ -104,7 +102,9 @@ absl::StatusOr<LoadedCheckpoint> LoadNewestCheckpoint(const StateFolder& state, 
     if (loaded.ok()) {
       for (const CheckpointFolder& bad : damaged) SetAside(state, bad);
       if (!loaded->all_finite) {
-        Log(LogLevel::kWarning, "checkpoint_not_finite").Add("path", loaded->path).Add("version", loaded->snapshot.version);
+        Log(LogLevel::kWarning, "checkpoint_not_finite")
+            .Add("path", loaded->path)
+            .Add("version", loaded->snapshot.version);
       }
       return loaded;
     }

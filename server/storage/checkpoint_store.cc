@@ -45,7 +45,8 @@ class ScopedFolder {
   explicit ScopedFolder(std::string path) : path_(std::move(path)) {}
   ~ScopedFolder() {
     const absl::Status removed = RemoveFolder(path_);
-    if (!removed.ok()) Log(LogLevel::kWarning, "checkpoint_cleanup_failed").Add("error", std::string(removed.message()));
+    if (!removed.ok())
+      Log(LogLevel::kWarning, "checkpoint_cleanup_failed").Add("error", std::string(removed.message()));
   }
   ScopedFolder(const ScopedFolder&) = delete;
   ScopedFolder& operator=(const ScopedFolder&) = delete;
@@ -139,7 +140,8 @@ absl::StatusOr<std::uint64_t> FolderCheckpointStore::WriteFiles(const Checkpoint
 
 // Keeps the newest `keep_` and the newest one that is all finite.
 void FolderCheckpointStore::RemoveOld() {
-  const auto finite = std::find_if(entries_.begin(), entries_.end(), [](const Entry& entry) { return entry.all_finite; });
+  const auto finite =
+      std::find_if(entries_.begin(), entries_.end(), [](const Entry& entry) { return entry.all_finite; });
   const std::string kept = finite == entries_.end() ? "" : finite->folder.path;
   std::vector<Entry> remaining;
   for (std::size_t index = 0; index < entries_.size(); ++index) {

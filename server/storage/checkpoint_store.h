@@ -35,10 +35,10 @@ class FolderCheckpointStore final : public CheckpointStore {
   static absl::StatusOr<std::unique_ptr<FolderCheckpointStore>> Open(const StateFolder* state,
                                                                      const DecoderShape& shape, std::uint32_t keep);
 
-  // A checkpoint of the same inner step is replaced. RESOURCE_EXHAUSTED (disk full), PERMISSION_DENIED and the like, naming
-  // the file; INTERNAL when the parameters do not have their digest. Nothing that was there before is lost then. A failure
-  // to remove an old checkpoint is logged only.
-  // REQUIRES: content.params and content.momentum have the values of the shape's layout.
+  // A checkpoint of the same inner step is replaced. RESOURCE_EXHAUSTED (disk full), PERMISSION_DENIED and the like,
+  // naming the file; INTERNAL when the parameters do not have their digest. Nothing that was there before is lost then.
+  // A failure to remove an old checkpoint is logged only. REQUIRES: content.params and content.momentum have the values
+  // of the shape's layout.
   absl::StatusOr<StoredCheckpoint> Write(const CheckpointContent& content) override;
 
  private:

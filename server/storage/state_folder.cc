@@ -1,6 +1,9 @@
 #include "server/storage/state_folder.h"
 
-#include <random>
+#include <sys/random.h>
+
+#include <cerrno>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -32,7 +35,9 @@ absl::StatusOr<std::string> ReadOrDrawRunId(const std::string& folder, absl::str
     return id;
   }
   if (!absl::IsNotFound(text.status())) return text.status();
-  const std::string id = absl::StrCat(run_name, "-", absl::Hex(std::random_device{}(), absl::kZeroPad8));
+  std::uint32_t number = 0;
+  if (getrandom(&number, sizeof(number), 0) != sizeof(number)) return FileError("draw a run id for", path, errno);
+  const std::string id = absl::StrCat(run_name, "-", absl::Hex(number, absl::kZeroPad8));
   AUTOLOCO_RETURN_IF_ERROR(WriteFileAtomically(path, absl::StrCat(id, "\n")));
   return id;
 }

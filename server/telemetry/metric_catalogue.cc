@@ -1,92 +1,102 @@
 #include "server/telemetry/metric_catalogue.h"
 
-namespace autoloco::server {
+#include <algorithm>
 
-std::span<const MetricSpec> MetricCatalogue() {
-  constexpr MetricType kCounter = MetricType::kCounter;
-  constexpr MetricType kGauge = MetricType::kGauge;
-  constexpr MetricType kHistogram = MetricType::kHistogram;
-  // clang-format off
-  static const std::vector<MetricSpec>& catalogue = *new std::vector<MetricSpec>{
-      {Metric::kBuildInfo, "autoloco_build_info", kGauge, "", {"version", "commit"},
-       "Always 1; says which build of the server this is."},
-      {Metric::kRunInfo, "autoloco_run_info", kGauge, "", {"run_id", "model", "codec"},
-       "Always 1; says which run this is."},
-      {Metric::kVersion, "autoloco_version", kGauge, "", {},
-       "Version of the global parameters: the number of rounds committed since the run began."},
-      {Metric::kRounds, "autoloco_rounds_total", kCounter, "", {"outcome"},
-       "Rounds that ended, since this process started."},
-      {Metric::kWorkers, "autoloco_workers", kGauge, "", {"state"}, "Workers known, by what they are doing."},
-      {Metric::kRoundParticipants, "autoloco_round_participants", kGauge, "", {},
-       "Deltas applied in the last commit."},
-      {Metric::kRoundExpected, "autoloco_round_expected", kGauge, "", {},
-       "Workers that were assigned work in the last committed round."},
-      {Metric::kWorkerLastSeen, "autoloco_worker_last_seen_timestamp_seconds", kGauge, "seconds", {kWorkerLabel},
-       "When the worker was last heard of, as Unix time."},
-      {Metric::kWorkerBaseVersion, "autoloco_worker_base_version", kGauge, "", {kWorkerLabel},
-       "Version that the worker trains from."},
-      {Metric::kWorkerInnerStepsTarget, "autoloco_worker_inner_steps_target", kGauge, "steps", {kWorkerLabel},
-       "Inner steps of the worker's current interval."},
-      {Metric::kPushes, "autoloco_pushes_total", kCounter, "", {"outcome"},
-       "Deltas answered, by outcome or by the reason of the refusal."},
-      {Metric::kRoundSeconds, "autoloco_round_seconds", kHistogram, "seconds", {},
-       "Time from the opening of a round to its commit."},
-      {Metric::kRoundWaitSeconds, "autoloco_round_wait_seconds", kHistogram, "seconds", {},
-       "Time from the first delta of a round to the last."},
-      {Metric::kCommitSeconds, "autoloco_commit_seconds", kHistogram, "seconds", {},
-       "Time that turning a round's deltas into the next version took."},
-      {Metric::kTransferSeconds, "autoloco_transfer_seconds", kHistogram, "seconds", {"direction"},
-       "Time of one whole transfer of a delta (push) or of parameters (pull)."},
-      {Metric::kWireBytes, "autoloco_wire_bytes_total", kCounter, "bytes", {"direction"},
-       "Payload bytes of whole transfers, as sent."},
-      {Metric::kRawBytes, "autoloco_raw_bytes_total", kCounter, "bytes", {"direction"},
-       "The same values in fp32: over the wire bytes, the compression ratio."},
-      {Metric::kDeltaNorm, "autoloco_delta_norm", kGauge, "", {kWorkerLabel},
-       "L2 norm of the worker's last applied delta."},
-      {Metric::kCommitNorm, "autoloco_commit_norm", kGauge, "", {}, "L2 norm of the mean delta of the last commit."},
-      {Metric::kMomentumNorm, "autoloco_momentum_norm", kGauge, "", {},
-       "L2 norm of the outer momentum after the last commit."},
-      {Metric::kParameterNorm, "autoloco_parameter_norm", kGauge, "", {},
-       "L2 norm of the parameters after the last commit."},
-      {Metric::kOuterLearningRate, "autoloco_outer_learning_rate", kGauge, "", {}, "Outer learning rate."},
-      {Metric::kOuterMomentum, "autoloco_outer_momentum", kGauge, "", {}, "Outer momentum coefficient."},
-      {Metric::kIntervalSteps, "autoloco_interval_steps", kGauge, "steps", {},
-       "Inner steps between two synchronisations (H)."},
-      {Metric::kDecisions, "autoloco_decisions_total", kCounter, "", {"kind", "reason"},
-       "What the server decided, and why."},
-      {Metric::kTrainLoss, "autoloco_train_loss", kGauge, "", {kWorkerLabel},
-       "Training loss that the worker last reported, nats a token."},
-      {Metric::kEvalLoss, "autoloco_eval_loss", kGauge, "", {},
-       "Held-out loss of the newest evaluated version, nats a token."},
-      {Metric::kTokens, "autoloco_tokens_total", kCounter, "", {kWorkerLabel},
-       "Tokens that the worker's accepted deltas were trained on."},
-      {Metric::kCheckpointLastSuccess, "autoloco_checkpoint_last_success_timestamp_seconds", kGauge, "seconds", {},
-       "When the newest checkpoint of this process was complete, as Unix time."},
-      {Metric::kCheckpointBytes, "autoloco_checkpoint_bytes", kGauge, "bytes", {}, "Size of that checkpoint."},
-      {Metric::kCheckpointSeconds, "autoloco_checkpoint_seconds", kHistogram, "seconds", {},
-       "Time that writing a checkpoint took."},
-      {Metric::kCheckpointFailures, "autoloco_checkpoint_failures_total", kCounter, "", {},
-       "Checkpoints that could not be written."},
-      {Metric::kGrpcStarted, "grpc_server_started_total", kCounter, "", {"grpc_service", "grpc_method"},
-       "Calls begun."},
-      {Metric::kGrpcHandled, "grpc_server_handled_total", kCounter, "", {"grpc_service", "grpc_method", "grpc_code"},
-       "Calls ended, by status code."},
-      {Metric::kGrpcHandlingSeconds, "grpc_server_handling_seconds", kHistogram, "seconds",
-       {"grpc_service", "grpc_method"}, "Time from the start of a call to its end."},
-      {Metric::kProcessCpuSeconds, "process_cpu_seconds_total", kCounter, "seconds", {},
-       "User and system CPU time."},
-      {Metric::kProcessResidentMemory, "process_resident_memory_bytes", kGauge, "bytes", {}, "Resident memory."},
-      {Metric::kProcessVirtualMemory, "process_virtual_memory_bytes", kGauge, "bytes", {}, "Virtual memory."},
-      {Metric::kProcessOpenFds, "process_open_fds", kGauge, "", {}, "Open file descriptors."},
-      {Metric::kProcessMaxFds, "process_max_fds", kGauge, "", {}, "Limit of open file descriptors."},
-      {Metric::kProcessStartTime, "process_start_time_seconds", kGauge, "seconds", {},
-       "When the process started, as Unix time."},
-  };
-  // clang-format on
-  return catalogue;
+namespace autoloco::server {
+namespace {
+
+constexpr MetricType kCounter = MetricType::kCounter;
+constexpr MetricType kGauge = MetricType::kGauge;
+constexpr MetricType kHistogram = MetricType::kHistogram;
+
+// clang-format off
+constexpr MetricSpec kCatalogue[] = {
+    {Metric::kBuildInfo, "autoloco_build_info", kGauge, "", {"version", "commit"},
+     "Always 1; says which build of the server this is."},
+    {Metric::kRunInfo, "autoloco_run_info", kGauge, "", {"run_id", "model", "codec"},
+     "Always 1; says which run this is."},
+    {Metric::kVersion, "autoloco_version", kGauge, "", {},
+     "Version of the global parameters: the number of rounds committed since the run began."},
+    {Metric::kRounds, "autoloco_rounds_total", kCounter, "", {"outcome"},
+     "Rounds that ended, since this process started."},
+    {Metric::kWorkers, "autoloco_workers", kGauge, "", {"state"}, "Workers known, by what they are doing."},
+    {Metric::kRoundParticipants, "autoloco_round_participants", kGauge, "", {},
+     "Deltas applied in the last commit."},
+    {Metric::kRoundExpected, "autoloco_round_expected", kGauge, "", {},
+     "Workers that were assigned work in the last committed round."},
+    {Metric::kWorkerLastSeen, "autoloco_worker_last_seen_timestamp_seconds", kGauge, "seconds", {kWorkerLabel},
+     "When the worker was last heard of, as Unix time."},
+    {Metric::kWorkerBaseVersion, "autoloco_worker_base_version", kGauge, "", {kWorkerLabel},
+     "Version that the worker trains from."},
+    {Metric::kWorkerInnerStepsTarget, "autoloco_worker_inner_steps_target", kGauge, "steps", {kWorkerLabel},
+     "Inner steps of the worker's current interval."},
+    {Metric::kPushes, "autoloco_pushes_total", kCounter, "", {"outcome"},
+     "Deltas answered, by outcome or by the reason of the refusal."},
+    {Metric::kRoundSeconds, "autoloco_round_seconds", kHistogram, "seconds", {},
+     "Time from the opening of a round to its commit."},
+    {Metric::kRoundWaitSeconds, "autoloco_round_wait_seconds", kHistogram, "seconds", {},
+     "Time from the first delta of a round to the last."},
+    {Metric::kCommitSeconds, "autoloco_commit_seconds", kHistogram, "seconds", {},
+     "Time that turning a round's deltas into the next version took."},
+    {Metric::kTransferSeconds, "autoloco_transfer_seconds", kHistogram, "seconds", {"direction"},
+     "Time of one whole transfer of a delta (push) or of parameters (pull)."},
+    {Metric::kWireBytes, "autoloco_wire_bytes_total", kCounter, "bytes", {"direction"},
+     "Payload bytes of whole transfers, as sent."},
+    {Metric::kRawBytes, "autoloco_raw_bytes_total", kCounter, "bytes", {"direction"},
+     "The same values in fp32: over the wire bytes, the compression ratio."},
+    {Metric::kDeltaNorm, "autoloco_delta_norm", kGauge, "", {kWorkerLabel},
+     "L2 norm of the worker's last applied delta."},
+    {Metric::kCommitNorm, "autoloco_commit_norm", kGauge, "", {}, "L2 norm of the mean delta of the last commit."},
+    {Metric::kMomentumNorm, "autoloco_momentum_norm", kGauge, "", {},
+     "L2 norm of the outer momentum after the last commit."},
+    {Metric::kParameterNorm, "autoloco_parameter_norm", kGauge, "", {},
+     "L2 norm of the parameters after the last commit."},
+    {Metric::kOuterLearningRate, "autoloco_outer_learning_rate", kGauge, "", {}, "Outer learning rate."},
+    {Metric::kOuterMomentum, "autoloco_outer_momentum", kGauge, "", {}, "Outer momentum coefficient."},
+    {Metric::kIntervalSteps, "autoloco_interval_steps", kGauge, "steps", {},
+     "Inner steps between two synchronisations (H)."},
+    {Metric::kDecisions, "autoloco_decisions_total", kCounter, "", {"kind", "reason"},
+     "What the server decided, and why."},
+    {Metric::kTrainLoss, "autoloco_train_loss", kGauge, "", {kWorkerLabel},
+     "Training loss that the worker last reported, nats a token."},
+    {Metric::kEvalLoss, "autoloco_eval_loss", kGauge, "", {},
+     "Held-out loss of the newest evaluated version, nats a token."},
+    {Metric::kTokens, "autoloco_tokens_total", kCounter, "", {kWorkerLabel},
+     "Tokens that the worker's accepted deltas were trained on."},
+    {Metric::kCheckpointLastSuccess, "autoloco_checkpoint_last_success_timestamp_seconds", kGauge, "seconds", {},
+     "When the newest checkpoint of this process was complete, as Unix time."},
+    {Metric::kCheckpointBytes, "autoloco_checkpoint_bytes", kGauge, "bytes", {}, "Size of that checkpoint."},
+    {Metric::kCheckpointSeconds, "autoloco_checkpoint_seconds", kHistogram, "seconds", {},
+     "Time that writing a checkpoint took."},
+    {Metric::kCheckpointFailures, "autoloco_checkpoint_failures_total", kCounter, "", {},
+     "Checkpoints that could not be written."},
+    {Metric::kGrpcStarted, "grpc_server_started_total", kCounter, "", {"grpc_service", "grpc_method"},
+     "Calls begun."},
+    {Metric::kGrpcHandled, "grpc_server_handled_total", kCounter, "", {"grpc_service", "grpc_method", "grpc_code"},
+     "Calls ended, by status code."},
+    {Metric::kGrpcHandlingSeconds, "grpc_server_handling_seconds", kHistogram, "seconds",
+     {"grpc_service", "grpc_method"}, "Time from the start of a call to its end."},
+    {Metric::kProcessCpuSeconds, "process_cpu_seconds_total", kCounter, "seconds", {},
+     "User and system CPU time."},
+    {Metric::kProcessResidentMemory, "process_resident_memory_bytes", kGauge, "bytes", {}, "Resident memory."},
+    {Metric::kProcessVirtualMemory, "process_virtual_memory_bytes", kGauge, "bytes", {}, "Virtual memory."},
+    {Metric::kProcessOpenFds, "process_open_fds", kGauge, "", {}, "Open file descriptors."},
+    {Metric::kProcessMaxFds, "process_max_fds", kGauge, "", {}, "Limit of open file descriptors."},
+    {Metric::kProcessStartTime, "process_start_time_seconds", kGauge, "seconds", {},
+     "When the process started, as Unix time."},
+};
+// clang-format on
+
+}  // namespace
+
+std::size_t MetricSpec::label_count() const {
+  return static_cast<std::size_t>(
+      std::count_if(labels.begin(), labels.end(), [](const char* l) { return l != nullptr; }));
 }
 
-const MetricSpec& SpecOf(Metric metric) { return MetricCatalogue()[static_cast<std::size_t>(metric)]; }
+std::span<const MetricSpec> MetricCatalogue() { return kCatalogue; }
+
+const MetricSpec& SpecOf(Metric metric) { return kCatalogue[static_cast<std::size_t>(metric)]; }
 
 const std::vector<double>& SecondsBuckets() {
   static const std::vector<double>& buckets =

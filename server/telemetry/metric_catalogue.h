@@ -5,9 +5,9 @@
 #ifndef AUTOLOCO_SERVER_TELEMETRY_METRIC_CATALOGUE_H_
 #define AUTOLOCO_SERVER_TELEMETRY_METRIC_CATALOGUE_H_
 
+#include <array>
 #include <cstddef>
 #include <span>
-#include <string>
 #include <vector>
 
 namespace autoloco::server {
@@ -62,12 +62,14 @@ struct MetricSpec {
   Metric metric;
   const char* name;
   MetricType type;
-  const char* unit;            // "seconds", "bytes", ...; "" for plain numbers
-  std::vector<std::string> labels;  // their values are given in this order
+  const char* unit;                   // "seconds", "bytes", ...; "" for plain numbers
+  std::array<const char*, 3> labels;  // unused places at the end are null; values are given in this order
   const char* help;
+
+  std::size_t label_count() const;
 };
 
-// In the order of Metric. Lives for ever; thread-safe.
+// In the order of Metric.
 std::span<const MetricSpec> MetricCatalogue();
 const MetricSpec& SpecOf(Metric metric);
 

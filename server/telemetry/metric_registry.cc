@@ -14,10 +14,10 @@ namespace autoloco::server {
 namespace {
 
 prometheus::Labels NamedLabels(Metric metric, const LabelValues& values) {
-  const std::vector<std::string>& names = SpecOf(metric).labels;
-  AUTOLOCO_CHECK(names.size() == values.size());
+  const MetricSpec& spec = SpecOf(metric);
+  AUTOLOCO_CHECK(spec.label_count() == values.size());
   prometheus::Labels labels;
-  for (std::size_t index = 0; index < names.size(); ++index) labels[names[index]] = values[index];
+  for (std::size_t index = 0; index < values.size(); ++index) labels[spec.labels[index]] = values[index];
   return labels;
 }
 

@@ -47,14 +47,15 @@ LogLevel LevelOf(const Decision& decision) {
     case Reason::kLeaseExpired:
     case Reason::kAborted:
     case Reason::kJoinTimeout:
-    case Reason::kCheckpointFailed:
-      return LogLevel::kWarning;
+    case Reason::kCheckpointFailed: return LogLevel::kWarning;
     case Reason::kAccepted:
-    case Reason::kReplayed:
-      return LogLevel::kInfo;
-    default:
-      return decision.kind == DecisionKind::kAdmission ? LogLevel::kWarning : LogLevel::kInfo;
+    case Reason::kReplayed: return LogLevel::kInfo;
+    default: return decision.kind == DecisionKind::kAdmission ? LogLevel::kWarning : LogLevel::kInfo;
   }
+}
+
+bool IsOfWorker(const MetricSpec& spec) {
+  return spec.label_count() == 1 && absl::string_view(spec.labels[0]) == kWorkerLabel;
 }
 
 std::string Text(absl::string_view text) { return std::string(text); }
@@ -200,7 +201,7 @@ void PrometheusTelemetry::UpdateWorkers(const RunStatus& status) {
   }
   for (const std::string& name : series_.Expire(present, now)) {
     for (const MetricSpec& spec : MetricCatalogue()) {
-      if (spec.labels == std::vector<std::string>{kWorkerLabel}) registry_->Remove(spec.metric, {name});
+      if (IsOfWorker(spec)) registry_->Remove(spec.metric, {name});
     }
   }
   std::map<std::string, std::uint64_t> tokens_by_worker;

@@ -31,9 +31,9 @@ struct TelemetryOptions {
   std::string codec;  // e.g. "fp32"
   double outer_learning_rate = 0;
   double outer_momentum = 0;
-  std::size_t worker_series_max = 256;               // further workers share the label "_other"
+  std::size_t worker_series_max = 256;                 // further workers share the label "_other"
   absl::Duration worker_series_keep = absl::Hours(1);  // after a worker left
-  const Clock* clock = MonotonicClock();             // the one of RunStatus's times; must outlive the telemetry
+  const Clock* clock = MonotonicClock();               // the one of RunStatus's times; must outlive the telemetry
 };
 
 // Thread-safe. The endpoint serves until the object is destroyed.

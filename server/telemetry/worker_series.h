@@ -1,5 +1,5 @@
-// Which names the label `worker` may take: at most so many, and each only until an hour after its worker left. Operators
-// choose the names, so nothing else bounds the number of time series.
+// Which names the label `worker` may take: at most so many, and each only until an hour after its worker left.
+// Operators choose the names, so nothing else bounds the number of time series.
 #ifndef AUTOLOCO_SERVER_TELEMETRY_WORKER_SERIES_H_
 #define AUTOLOCO_SERVER_TELEMETRY_WORKER_SERIES_H_
 
@@ -33,7 +33,6 @@ class WorkerSeries {
   std::vector<std::string> Expire(const std::set<std::string>& present, Instant now);
 
  private:
-
   const std::size_t names_max_;
   const absl::Duration keep_;
   std::map<std::string, std::optional<Instant>> left_at_;  // by name; none: present

@@ -1,10 +1,10 @@
 #include "tests/e2e/server_fixture.h"
 
-#include <cmath>
 #include <utility>
 
 #include "common/base/check.h"
 #include "common/base/digest.h"
+#include "common/base/random.h"
 #include "common/codec/delta_codec.h"
 #include "common/config/convert.h"
 #include "common/config/load.h"
@@ -59,7 +59,8 @@ void ServerFixture::JoinBoth() {
 
 std::vector<float> ServerFixture::SomeDelta(float scale) const {
   std::vector<float> delta(layout_.value_count());
-  for (std::size_t i = 0; i < delta.size(); ++i) delta[i] = scale * std::sin(static_cast<float>(i));
+  const RandomStream random(1, 2);
+  for (std::size_t i = 0; i < delta.size(); ++i) delta[i] = scale * static_cast<float>(random.Normal(i));
   return delta;
 }
 

@@ -11,7 +11,7 @@
 namespace autoloco::worker {
 
 struct MachineConfig {
-  std::string run_id;  // join only this run; empty: the server's
+  std::string run_id = "";  // join only this run; empty: the server's
   absl::Duration connect_timeout = absl::Seconds(600);
   absl::Duration reconnect_max = absl::Seconds(10);
   absl::Duration control_timeout = absl::Seconds(10);

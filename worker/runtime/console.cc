@@ -30,10 +30,26 @@ int TerminalColumns() {
 
 }  // namespace
 
+void LogProgress(const ProgressNumbers& numbers) {
+  Log line(LogLevel::kInfo, "progress");
+  line.Add("phase", WorkerPhaseName(numbers.phase))
+      .Add("round", numbers.round)
+      .Add("step", numbers.steps_done)
+      .Add("steps", numbers.steps_target)
+      .Add("inner_step", numbers.inner_steps_done)
+      .Add("loss", numbers.loss)
+      .Add("tokens_per_second", numbers.tokens_per_second)
+      .Add("compute_share", numbers.compute_share);
+  if (numbers.time_left) line.Add("left", ShortDuration(*numbers.time_left));
+}
+
 bool StandardErrorIsTerminal() { return isatty(STDERR_FILENO) == 1; }
 
 Console::Console(const ConsoleOptions& options, const ProgressBoard* board) : options_(options), board_(board) {
-  if (options_.terminal) SetLogHook(this);
+  if (options_.terminal) {
+    SetLogHook(this);
+    Draw();
+  }
   thread_ = std::thread(&Console::Run, this);
 }
 
@@ -71,7 +87,7 @@ void Console::Run() {
     if (options_.terminal) {
       Draw();
     } else {
-      WriteLogLine();
+      LogProgress(board_->Read());
     }
   }
 }
@@ -81,20 +97,6 @@ void Console::Draw() {
   MutexLock lock(&draw_mutex_);
   line_ = std::move(line);
   WriteToTerminal(absl::StrCat(kWipe, line_));
-}
-
-void Console::WriteLogLine() {
-  const ProgressNumbers numbers = board_->Read();
-  Log line(LogLevel::kInfo, "progress");
-  line.Add("phase", WorkerPhaseName(numbers.phase))
-      .Add("round", numbers.round)
-      .Add("step", numbers.steps_done)
-      .Add("steps", numbers.steps_target)
-      .Add("inner_step", numbers.inner_steps_done)
-      .Add("loss", numbers.loss)
-      .Add("tokens_per_second", numbers.tokens_per_second)
-      .Add("compute_share", numbers.compute_share);
-  if (numbers.time_left) line.Add("left", ShortDuration(*numbers.time_left));
 }
 
 }  // namespace autoloco::worker

@@ -20,7 +20,10 @@ struct ConsoleOptions {
 // Whether standard error is a terminal that a line can be redrawn on.
 bool StandardErrorIsTerminal();
 
-// Has a thread of its own from construction to destruction. Log lines wipe the live line and draw it again.
+// The progress as one log line.
+void LogProgress(const ProgressNumbers& numbers);
+
+// Has a thread of its own from construction to destruction; on a terminal the first line stands at once. Log lines wipe the live line and draw it again.
 class Console final : public LogHook {
  public:
   // `board` is borrowed. At most one Console at a time in a process.
@@ -35,7 +38,6 @@ class Console final : public LogHook {
  private:
   void Run();
   void Draw();
-  void WriteLogLine();
 
   const ConsoleOptions options_;
   const ProgressBoard* const board_;

@@ -15,6 +15,14 @@ TEST(LoadExamplesTest, ServerFileLoads) {
   EXPECT_EQ(config.run().name(), "example");
 }
 
+TEST(LoadExamplesTest, QuickstartFileLoads) {
+  v1::ServerConfig config;
+  const Outcome outcome = LoadServerConfig(
+      {"--config", AUTOLOCO_SOURCE_DIR "/deploy/examples/quickstart.yaml", "--state-dir=/s"}, {}, &config);
+  EXPECT_FALSE(outcome.exits);
+  EXPECT_EQ(outcome.err, "");
+}
+
 TEST(LoadExamplesTest, WorkerFileLoads) {
   v1::WorkerConfig config;
   const Outcome outcome =

@@ -2,8 +2,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <regex.h>
 
-#include <regex>
 #include <set>
 
 #include "common/config/value.h"
@@ -50,7 +50,9 @@ TEST_F(SettingsTest, EveryDeclarationIsComplete) {
       EXPECT_EQ(setting.declared.help().back(), '.');
       EXPECT_TRUE(setting.is_text() || setting.declared.required() || !setting.declared.default_().empty());
       EXPECT_FALSE(setting.declared.required() && !setting.declared.default_().empty());
-      EXPECT_NO_THROW(std::regex(setting.declared.pattern(), std::regex::extended));
+      regex_t regex;
+      EXPECT_EQ(regcomp(&regex, setting.declared.pattern().c_str(), REG_EXTENDED), 0);
+      regfree(&regex);
       if (setting.leaf()->cpp_type() == google::protobuf::FieldDescriptor::CPPTYPE_ENUM) {
         EXPECT_THAT(setting.leaf()->enum_type()->FindValueByNumber(0)->name(), ::testing::EndsWith("_UNSPECIFIED"));
       }

@@ -67,6 +67,11 @@ TEST(CommandLineTest, WrongUsageIsTwo) {
   const Result flag = Execute({"status", "--frob"});
   EXPECT_EQ(flag.code, 2);
   EXPECT_EQ(flag.err, "autoloco status: unknown option '--frob'; see `autoloco status --help`\n");
+  EXPECT_EQ(Execute({"status", "--server", "7070"}).code, 2);
+  const Result plain = Execute({"status", "--server", "192.0.2.1:7070"});
+  EXPECT_EQ(plain.code, 2);
+  EXPECT_THAT(plain.err, HasSubstr("insecure"));
+  EXPECT_EQ(LineCount(plain.err), 1);
 }
 
 TEST(CommandLineTest, AnUnreachableServerIsOneLineAndOne) {

@@ -17,9 +17,10 @@ TEST(CheckpointFolderTest, NamesArePaddedAndSortByStep) {
   EXPECT_EQ(CheckpointName(250), "step-0000000250");
   EXPECT_EQ(CheckpointName(123456789012), "step-123456789012");
   const TempFolder temp;
-  for (const std::string& name : {CheckpointName(9), CheckpointName(123456789012), CheckpointName(10), TemporaryName(11),
-                                  std::string("step-"), std::string("step-x"), std::string("step--1"),
-                                  std::string("damaged-step-0000000012"), std::string("step-99999999999999999999")}) {
+  for (const std::string& name :
+       {CheckpointName(9), CheckpointName(123456789012), CheckpointName(10), TemporaryName(11), std::string("step-"),
+        std::string("step-x"), std::string("step--1"), std::string("damaged-step-0000000012"),
+        std::string("step-99999999999999999999")}) {
     ASSERT_TRUE(MakeFolders(temp.File(name)).ok());
   }
   ASSERT_TRUE(WriteFileAtomically(temp.File("step-0000000013"), "a file").ok());

@@ -134,9 +134,9 @@ TEST_F(HostileManifestTest, AnotherFormatIsNotDamage) {
 }
 
 TEST(CheckpointManifestTest, GarbageIsNoManifest) {
-  for (const std::string& text : {std::string(), std::string("[]"), std::string("null"), std::string("{}"),
-                                  std::string("{\"digest\":\"x\"}"), std::string("{\"digest\":7}"),
-                                  std::string(100000, '['), std::string("\xff\xfe{}")}) {
+  for (const std::string& text :
+       {std::string(), std::string("[]"), std::string("null"), std::string("{}"), std::string("{\"digest\":\"x\"}"),
+        std::string("{\"digest\":7}"), std::string(100000, '['), std::string("\xff\xfe{}")}) {
     EXPECT_EQ(ParseManifest(text).status().code(), absl::StatusCode::kDataLoss) << text.substr(0, 20);
   }
 }

@@ -75,8 +75,8 @@ TEST(StateFolderTest, OneMasterAtATime) {
 
 TEST(StateFolderTest, RefusesARunIdThatIsNone) {
   const TempFolder temp;
-  for (const std::string& text : {std::string(""), std::string("a b\n"), std::string("../x"), std::string(74, 'x'),
-                                  std::string(1000, 'x')}) {
+  for (const std::string& text :
+       {std::string(""), std::string("a b\n"), std::string("../x"), std::string(74, 'x'), std::string(1000, 'x')}) {
     ASSERT_TRUE(WriteFileAtomically(temp.File("run_id"), text).ok());
     const auto state = StateFolder::Open(temp.path(), "run");
     EXPECT_FALSE(state.ok()) << text;

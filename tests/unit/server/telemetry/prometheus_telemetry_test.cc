@@ -88,12 +88,13 @@ TEST_F(PrometheusTelemetryTest, SaysWhatItIs) {
 
 TEST_F(PrometheusTelemetryTest, CountersStartAtZero) {
   const std::string scrape = Scrape();
-  for (const char* series : {"autoloco_rounds_total{outcome=\"committed\"}", "autoloco_rounds_total{outcome=\"aborted\"}",
-                             "autoloco_pushes_total{outcome=\"non_finite\"}", "autoloco_pushes_total{outcome=\"layout\"}",
-                             "autoloco_pushes_total{outcome=\"checksum\"}", "autoloco_wire_bytes_total{direction=\"push\"}",
-                             "autoloco_raw_bytes_total{direction=\"pull\"}", "autoloco_checkpoint_failures_total",
-                             "autoloco_decisions_total{kind=\"membership\",reason=\"lease_expired\"}",
-                             "autoloco_decisions_total{kind=\"run\",reason=\"checkpoint_failed\"}"}) {
+  for (const char* series :
+       {"autoloco_rounds_total{outcome=\"committed\"}", "autoloco_rounds_total{outcome=\"aborted\"}",
+        "autoloco_pushes_total{outcome=\"non_finite\"}", "autoloco_pushes_total{outcome=\"layout\"}",
+        "autoloco_pushes_total{outcome=\"checksum\"}", "autoloco_wire_bytes_total{direction=\"push\"}",
+        "autoloco_raw_bytes_total{direction=\"pull\"}", "autoloco_checkpoint_failures_total",
+        "autoloco_decisions_total{kind=\"membership\",reason=\"lease_expired\"}",
+        "autoloco_decisions_total{kind=\"run\",reason=\"checkpoint_failed\"}"}) {
     EXPECT_EQ(ValueOf(scrape, series), "0") << series;
   }
   EXPECT_EQ(ValueOf(scrape, "autoloco_eval_loss"), "absent");
@@ -150,10 +151,11 @@ TEST_F(PrometheusTelemetryTest, CountsDecisionsPushesTransfersAndCalls) {
   EXPECT_EQ(ValueOf(scrape, "autoloco_raw_bytes_total{direction=\"push\"}"), "6000");
   EXPECT_EQ(ValueOf(scrape, "autoloco_transfer_seconds_count{direction=\"push\"}"), "2");
   EXPECT_EQ(ValueOf(scrape, "autoloco_wire_bytes_total{direction=\"pull\"}"), "0");
-  EXPECT_EQ(
-      ValueOf(scrape, "grpc_server_started_total{grpc_method=\"GetStatus\",grpc_service=\"autoloco.v1.Admin\"}"), "1");
-  EXPECT_EQ(ValueOf(scrape, "grpc_server_handled_total{grpc_code=\"OK\",grpc_method=\"GetStatus\","
-                            "grpc_service=\"autoloco.v1.Admin\"}"),
+  EXPECT_EQ(ValueOf(scrape, "grpc_server_started_total{grpc_method=\"GetStatus\",grpc_service=\"autoloco.v1.Admin\"}"),
+            "1");
+  EXPECT_EQ(ValueOf(scrape,
+                    "grpc_server_handled_total{grpc_code=\"OK\",grpc_method=\"GetStatus\","
+                    "grpc_service=\"autoloco.v1.Admin\"}"),
             "1");
 }
 
@@ -311,8 +313,8 @@ TEST_F(PrometheusTelemetryTest, PromtoolFindsNothingToSay) {
   }
   const TempFolder temp;
   ASSERT_TRUE(WriteFileAtomically(temp.File("metrics"), scrape.substr(scrape.find("\r\n\r\n") + 4)).ok());
-  const std::string command = absl::StrCat("promtool check metrics < ", temp.File("metrics"), " > ", temp.File("out"),
-                                           " 2>&1");
+  const std::string command =
+      absl::StrCat("promtool check metrics < ", temp.File("metrics"), " > ", temp.File("out"), " 2>&1");
   const int code = std::system(command.c_str());
   EXPECT_EQ(code, 0) << *ReadFile(temp.File("out"), 1 << 20);
 }

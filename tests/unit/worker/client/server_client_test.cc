@@ -1,0 +1,57 @@
+#include "worker/client/server_client.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/worker/client/scripted_service.h"
+
+namespace autoloco::worker {
+namespace {
+
+ServerClientOptions Options(const std::string& target) {
+  ServerClientOptions options;
+  options.channel.target = target;
+  options.worker = "w";
+  return options;
+}
+
+TEST(ServerClientTest, AnAddressThatIsNoneIsRefusedAtOnce) {
+  EventLog log;
+  EXPECT_EQ(ServerClient::Create(Options("nowhere"), &log).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(ServerClientTest, PlaintextBeyondLoopbackIsRefusedAtOnce) {
+  EventLog log;
+  EXPECT_EQ(ServerClient::Create(Options("192.0.2.1:7070"), &log).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+}
+
+// Nobody listens on port 1 of this machine.
+TEST(ServerClientTest, WithoutAServerEverythingEndsWithUnavailable) {
+  EventLog log;
+  const std::unique_ptr<ServerClient> client = *ServerClient::Create(Options("127.0.0.1:1"), &log);
+  client->OpenSession(1, {});
+  EXPECT_EQ(log.Await<SessionEnded>().status.code(), absl::StatusCode::kUnavailable);
+  client->StartPull({.ticket = 2, .identity = {}, .version = 0, .held_digest = "", .probe = false, .layout_hash = 0,
+                     .base = {}});
+  EXPECT_EQ(log.Await<PullEnded>().status.code(), absl::StatusCode::kUnavailable);
+  client->StartPush({.ticket = 3, .identity = {}, .delta = std::make_shared<EncodedDelta>()});
+  EXPECT_EQ(log.Await<PushEnded>().status.code(), absl::StatusCode::kUnavailable);
+  client->AskPushStatus(4, {}, 0);
+  EXPECT_EQ(log.Await<PushStatusEnded>().status.code(), absl::StatusCode::kUnavailable);
+}
+
+TEST(ServerClientTest, WhatIsOverIsIgnored) {
+  EventLog log;
+  const std::unique_ptr<ServerClient> client = *ServerClient::Create(Options("127.0.0.1:1"), &log);
+  client->SendProgress(9, {.identity = {}, .evaluation = std::nullopt});
+  client->CloseSession(9);
+  client->CancelPull(9);
+  client->CancelPush(9);
+  client->OpenSession(1, {});
+  EXPECT_EQ(log.Await<SessionEnded>().session, 1u);  // nothing came before it
+  client->SendGoodbye(1, {}, "bye");
+  client->CloseSession(1);
+}
+
+}  // namespace
+}  // namespace autoloco::worker

@@ -1,0 +1,209 @@
+#include "worker/runtime/engine.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <deque>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "common/base/digest.h"
+#include "tests/support/fake_trainer.h"
+#include "tests/support/temp_folder.h"
+
+namespace autoloco::worker {
+namespace {
+
+// Events, waited for one by one.
+class Sink final : public EventSink {
+ public:
+  void Post(Event event) override {
+    MutexLock lock(&mutex_);
+    events_.push_back(std::move(event));
+    arrived_.NotifyAll();
+  }
+  void PostWelcome(Welcomed event, RunSettings) override { Post(std::move(event)); }
+
+  template <typename T>
+  T Await() {
+    MutexLock lock(&mutex_);
+    while (events_.empty()) arrived_.Wait(&mutex_);
+    const T event = std::get<T>(events_.front());
+    events_.pop_front();
+    return event;
+  }
+
+ private:
+  Mutex mutex_;
+  CondVar arrived_;
+  std::deque<Event> events_ ABSL_GUARDED_BY(mutex_);
+};
+
+class FakeFactory final : public TrainerFactory {
+ public:
+  absl::StatusOr<std::unique_ptr<Trainer>> Make(const DecoderShape& shape, const AdamWConfig&,
+                                                const DeviceOptions& asked) override {
+    device = asked;
+    return std::make_unique<FakeTrainer>(MakeDecoderLayout(shape).value(), options);
+  }
+  FakeTrainerOptions options;
+  DeviceOptions device;
+};
+
+RunSettings SmallRun() {
+  RunSettings settings;
+  settings.shape = {.vocab_size = 256, .width = 16, .layers = 1, .heads = 2, .kv_heads = 2, .mlp_hidden = 32,
+                    .context = 8};
+  settings.batch_size = 2;
+  settings.held_out_fraction = 0.1;
+  settings.evaluation_windows = 4;
+  settings.total_inner_steps = 100;
+  settings.schedule = {.schedule = Schedule::kConstant, .learning_rate = 0.1, .warmup_steps = 0, .total_steps = 100,
+                       .final_ratio = 0.1};
+  return settings;
+}
+
+Assignment SomeInterval(Round round = 0) {
+  return {.round = round, .inner_steps = 4, .first_inner_step = 4 * round, .first_sample = 8 * round, .sample_count = 8,
+          .evaluation_part = 0, .evaluation_parts = 1};
+}
+
+class EngineTest : public ::testing::Test {
+ protected:
+  EngineTest() {
+    std::ofstream text(folder_.path() + "/text.txt");
+    for (int i = 0; i < 400; ++i) text << "line " << i << " of the text\n";
+  }
+  std::unique_ptr<Engine> NewEngine(const RunSettings& settings = SmallRun()) {
+    auto engine = std::make_unique<Engine>(EngineOptions{.data = folder_.path() + "/text.txt", .device = {}}, &factory_,
+                                           MonotonicClock(), &board_, &sink_);
+    engine->StartPrepare(settings);
+    const Prepared prepared = sink_.Await<Prepared>();
+    EXPECT_TRUE(prepared.status.ok()) << prepared.status;
+    return engine;
+  }
+  // The base as a pull would leave it.
+  void SetBase(Engine* engine, float value) {
+    for (float& parameter : engine->base()) parameter = value;
+    engine->BaseChanged();
+  }
+  std::shared_ptr<const EncodedDelta> Train(Engine* engine, const Assignment& assignment) {
+    engine->StartTraining(assignment);
+    const TrainingEnded ended = sink_.Await<TrainingEnded>();
+    EXPECT_TRUE(ended.status.ok()) << ended.status;
+    EXPECT_EQ(ended.round, assignment.round);
+    return engine->delta();
+  }
+
+  TempFolder folder_;
+  FakeFactory factory_;
+  ProgressBoard board_{MonotonicClock()};
+  Sink sink_;
+};
+
+TEST_F(EngineTest, ADatasetThatIsMissingIsAConfigurationError) {
+  Engine engine({.data = folder_.path() + "/missing", .device = {}}, &factory_, MonotonicClock(), &board_, &sink_);
+  engine.StartPrepare(SmallRun());
+  EXPECT_EQ(sink_.Await<Prepared>().status.code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(EngineTest, TheDeltaIsBaseMinusParametersAfterwards) {
+  const std::unique_ptr<Engine> engine = NewEngine();
+  SetBase(engine.get(), 0.5f);
+  const std::shared_ptr<const EncodedDelta> delta = Train(engine.get(), SomeInterval());
+  ASSERT_NE(delta, nullptr);
+  EXPECT_EQ(delta->layout_hash, engine->layout().hash());
+  EXPECT_EQ(delta->digest, Digest128(std::as_bytes(std::span(delta->payload))));
+  EXPECT_EQ(delta->report.inner_steps, 4u);
+  EXPECT_EQ(delta->report.tokens, 4u * 2 * 8);
+
+  std::vector<float> values(engine->layout().value_count());
+  ASSERT_TRUE(DecodeVector(std::as_bytes(std::span(delta->payload)), Codec::kFp32, values).ok());
+  // The trainer pulls every parameter from 0.5 to a target of about 0: what came off is positive.
+  double mean = 0;
+  for (const float value : values) mean += value;
+  mean /= static_cast<double>(values.size());
+  EXPECT_NEAR(mean, 0.5 * (1 - std::pow(0.9, 4)), 0.02);
+  EXPECT_FLOAT_EQ(engine->base()[0], 0.5f);  // the base stays
+}
+
+TEST_F(EngineTest, EqualAssignmentsGiveEqualBytes) {
+  std::string payloads[2];
+  for (std::string& payload : payloads) {
+    const std::unique_ptr<Engine> engine = NewEngine();
+    SetBase(engine.get(), 0.25f);
+    Train(engine.get(), SomeInterval(0));
+    SetBase(engine.get(), 0.3f);
+    payload = Train(engine.get(), SomeInterval(1))->payload;
+  }
+  EXPECT_EQ(payloads[0], payloads[1]);
+}
+
+TEST_F(EngineTest, EveryIntervalStartsFromTheBase) {
+  const std::unique_ptr<Engine> engine = NewEngine();
+  SetBase(engine.get(), 0.25f);
+  const std::string first = Train(engine.get(), SomeInterval())->payload;
+  const std::string second = Train(engine.get(), SomeInterval())->payload;  // the same round again
+  EXPECT_EQ(first, second);
+}
+
+TEST_F(EngineTest, EvaluationIsOfTheBase) {
+  const std::unique_ptr<Engine> engine = NewEngine();
+  SetBase(engine.get(), 0.25f);
+  engine->StartEvaluation(SomeInterval());
+  const EvaluationEnded before = sink_.Await<EvaluationEnded>();
+  Train(engine.get(), SomeInterval());
+  engine->StartEvaluation(SomeInterval());
+  const EvaluationEnded after = sink_.Await<EvaluationEnded>();
+  EXPECT_TRUE(before.status.ok());
+  EXPECT_GT(before.part.tokens, 0u);
+  EXPECT_EQ(before.part, after.part);
+}
+
+TEST_F(EngineTest, ANonFiniteDeltaIsNamedAndNotKept) {
+  factory_.options.nan_step = 1;
+  const std::unique_ptr<Engine> engine = NewEngine();
+  SetBase(engine.get(), 0.25f);
+  engine->StartTraining(SomeInterval());
+  const TrainingEnded ended = sink_.Await<TrainingEnded>();
+  EXPECT_TRUE(ended.status.ok());
+  EXPECT_NE(ended.non_finite.find("model.embed_tokens.weight"), std::string::npos) << ended.non_finite;
+  EXPECT_EQ(engine->delta(), nullptr);
+}
+
+TEST_F(EngineTest, CancelEndsTheInterval) {
+  factory_.options.step_duration = absl::Milliseconds(5);
+  const std::unique_ptr<Engine> engine = NewEngine();
+  SetBase(engine.get(), 0.25f);
+  Assignment endless = SomeInterval();
+  endless.inner_steps = 1000000;
+  endless.sample_count = 2000000;
+  engine->StartTraining(endless);
+  engine->Cancel();
+  EXPECT_EQ(sink_.Await<TrainingEnded>().status.code(), absl::StatusCode::kCancelled);
+  EXPECT_TRUE(engine->idle());
+  EXPECT_EQ(engine->delta(), nullptr);
+}
+
+TEST_F(EngineTest, TheDeltaIsKeptUntilItsRoundIsDropped) {
+  const std::unique_ptr<Engine> engine = NewEngine();
+  SetBase(engine.get(), 0.25f);
+  Train(engine.get(), SomeInterval(3));
+  engine->DropDelta(2);
+  EXPECT_NE(engine->delta(), nullptr);
+  engine->DropDelta(3);
+  EXPECT_EQ(engine->delta(), nullptr);
+}
+
+TEST_F(EngineTest, StrictRunsUseOneThreadUnlessToldOtherwise) {
+  RunSettings settings = SmallRun();
+  NewEngine(settings);
+  EXPECT_EQ(factory_.device.threads, 0u);
+  settings.strict = true;
+  NewEngine(settings);
+  EXPECT_EQ(factory_.device.threads, 1u);
+}
+
+}  // namespace
+}  // namespace autoloco::worker
