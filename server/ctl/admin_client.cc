@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "common/base/status_macros.h"
-#include "common/base/wall_time.h"
 #include "common/rpc/channel.h"
+#include "common/rpc/deadline.h"
 #include "common/rpc/status.h"
 
 namespace autoloco::server {
@@ -52,7 +52,7 @@ AdminClient::AdminClient(std::string address, std::unique_ptr<v1::Admin::Stub> s
 
 absl::StatusOr<v1::Status> AdminClient::GetStatus(absl::Duration timeout) const {
   grpc::ClientContext context;
-  context.set_deadline(absl::ToChronoTime(WallTimeNow() + timeout));
+  context.set_deadline(DeadlineAfter(timeout));
   v1::Status reply;
   const grpc::Status status = stub_->GetStatus(&context, v1::GetStatusRequest(), &reply);
   if (!status.ok()) return Explain(status, address_, timeout);

@@ -1,6 +1,5 @@
 #include "server/rpc/server.h"
 
-#include <grpc/support/time.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/server_builder.h>
@@ -8,12 +7,13 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "common/rpc/deadline.h"
 
 namespace autoloco::server {
 namespace {
 
 // Time for peers to see that the server goes, once no call is open; a peer that only holds a connection may take long.
-constexpr int kDisconnectMilliseconds = 100;
+constexpr absl::Duration kDisconnect = absl::Milliseconds(100);
 
 }  // namespace
 
@@ -42,8 +42,7 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(const ListenOptions&
 void RpcServer::Shutdown(absl::Duration grace) {
   context_->inbox->Post(CloseCalls{});
   context_->open_calls->WaitUntilNone(grace);
-  server_->Shutdown(
-      gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(kDisconnectMilliseconds, GPR_TIMESPAN)));
+  server_->Shutdown(DeadlineAfter(kDisconnect));
   server_->Wait();
   server_ = nullptr;
 }

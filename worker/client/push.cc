@@ -1,6 +1,5 @@
 #include "worker/client/push.h"
 
-#include <grpc/support/time.h>
 #include <grpcpp/client_context.h>
 
 #include <algorithm>
@@ -8,6 +7,7 @@
 #include <string>
 
 #include "common/base/status_macros.h"
+#include "common/rpc/deadline.h"
 #include "common/rpc/protocol.h"
 #include "common/rpc/status.h"
 #include "worker/client/messages.h"
@@ -48,8 +48,7 @@ absl::Status Push(v1::ParameterServer::Stub* stub, absl::string_view worker, con
 absl::Status Ask(v1::ParameterServer::Stub* stub, absl::string_view worker, const PushQuestion& question,
                  absl::Duration timeout, Transfer* transfer, PushStatusEnded* ended) {
   grpc::ClientContext context;
-  context.set_deadline(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
-                                    gpr_time_from_micros(absl::ToInt64Microseconds(timeout), GPR_TIMESPAN)));
+  context.set_deadline(DeadlineAfter(timeout));
   AUTOLOCO_RETURN_IF_ERROR(transfer->Begin(&context));
   v1::PushStatusRequest request;
   *request.mutable_identity() = ToProto(question.identity, worker);
