@@ -1,5 +1,6 @@
 // autoloco-server: reads the configuration, puts the parts together, serves until the run is over. Exit codes: 0 done
-// or shut down, 2 wrong configuration or an address or folder in use, 75 too few workers, 1 anything else.
+// or shut down, 2 wrong configuration or an address or folder in use or out of reach, 75 too few workers, 1 anything
+// else.
 #include <memory>
 #include <string>
 #include <utility>
@@ -99,7 +100,8 @@ absl::StatusOr<int> Serve(const v1::ServerConfig& config) {
 }
 
 bool IsOperatorsMistake(const absl::Status& status) {
-  return absl::IsInvalidArgument(status) || absl::IsFailedPrecondition(status);
+  return absl::IsInvalidArgument(status) || absl::IsFailedPrecondition(status) || absl::IsNotFound(status) ||
+         absl::IsPermissionDenied(status);
 }
 
 }  // namespace

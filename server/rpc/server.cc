@@ -33,8 +33,8 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(const ListenOptions&
   if (server->server_ == nullptr || server->port_ == 0) {
     if (server->server_ != nullptr) server->server_->Shutdown();
     server->server_ = nullptr;
-    return absl::FailedPreconditionError(absl::StrCat("cannot listen on ", options.listen,
-                                                      ": the port is in use, or the address is not this machine's"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("cannot listen on ", options.listen, ": the port is in use, or the address is not this machine's"));
   }
   return server;
 }
