@@ -1,6 +1,6 @@
 // The thread that changes the parameters and writes checkpoints of them, one job after the other in the order given:
-// nothing else touches the parameters while the loop runs, so a checkpoint asked for before a commit sees what was there
-// before it.
+// nothing else touches the parameters while the loop runs, so a checkpoint asked for before a commit sees what was
+// there before it.
 #ifndef AUTOLOCO_SERVER_RUNTIME_COMMIT_RUNNER_H_
 #define AUTOLOCO_SERVER_RUNTIME_COMMIT_RUNNER_H_
 
@@ -48,7 +48,7 @@ class CommitRunner {
   struct CommitJob {
     Round round = 0;
     std::vector<Delta> deltas;
-    OuterStep step;
+    OuterStep step = {};
   };
   // Turns the deltas into version round + 1; CommitFinished follows. A commit that fails half-way leaves parameters
   // that nobody may use: the process ends with one line then, and the next start goes on from the newest checkpoint.
