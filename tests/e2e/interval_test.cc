@@ -25,7 +25,7 @@ constexpr int kTotalSteps = 160;
 
 Arguments AutolocoRun() {
   return Concat(SmallRun(kTotalSteps, 6, 2),
-                {"--policy", "autoloco", "--inner.learning-rate", "0.02", "--calibration-rounds", "3", "--windows", "0"});
+                {"--policy", "autoloco", "--inner.learning-rate", "0.02", "--calibration-rounds", "3"});
 }
 
 server::IntervalConfig PolicyOf(const Arguments& flags) {
