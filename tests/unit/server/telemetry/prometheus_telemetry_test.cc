@@ -227,6 +227,8 @@ TEST_F(PrometheusTelemetryTest, SeriesGoAnHourAfterTheWorker) {
   telemetry_->OnStatus(status);
   RoundCommitted round;
   round.stats.delta_norm_by_worker = {{"w1", 1}};
+  round.record.statistics.agreement = 0.5;
+  round.record.statistics.noise_steps = 25;
   telemetry_->OnRoundCommitted(round);
   status.workers[0].state = WorkerState::kLeft;
   telemetry_->OnStatus(status);
@@ -311,6 +313,8 @@ TEST_F(PrometheusTelemetryTest, PromtoolFindsNothingToSay) {
   telemetry_->OnStatus(status);
   RoundCommitted round;
   round.stats.delta_norm_by_worker = {{"w1", 1}};
+  round.record.statistics.agreement = 0.5;
+  round.record.statistics.noise_steps = 25;
   telemetry_->OnRoundCommitted(round);
   telemetry_->OnCommit(absl::Seconds(1));
   telemetry_->OnTransfer(Direction::kPush, 1, 1, absl::Seconds(1));
