@@ -76,9 +76,9 @@ std::size_t ThreadCount(const v1::ServerOptions& options) {
 
 absl::Status CheckPushFits(const CoreConfig& core, const v1::ServerOptions& options) {
   if (core.max_payload_bytes <= options.max_push_bytes_in_flight()) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("server.max_push_bytes_in_flight: want at least ", core.max_payload_bytes,
-                   ", the size of one push of this model, got ", options.max_push_bytes_in_flight()));
+  return absl::InvalidArgumentError(absl::StrCat("server.max_push_bytes_in_flight: want at least ",
+                                                 core.max_payload_bytes, ", the size of one push of this model, got ",
+                                                 options.max_push_bytes_in_flight()));
 }
 
 }  // namespace autoloco::server

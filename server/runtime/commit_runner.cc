@@ -54,8 +54,7 @@ void CommitRunner::RunCommit(const CommitJob& job) {
   finished.event.round = job.round;
   finished.event.params_digest = parameters.ParamsDigest();
   finished.event.stats = ToStats(*statistics, job);
-  finished.snapshot =
-      parameters.Encode(job.round + 1, finished.event.params_digest, settings_.zstd_level, tools_.pool);
+  finished.snapshot = parameters.Encode(job.round + 1, finished.event.params_digest, settings_.zstd_level, tools_.pool);
   tools_.telemetry->OnCommit(tools_.clock->Now() - start);
   tools_.inbox->Post(std::move(finished));
 }

@@ -1,6 +1,6 @@
 // The thread that changes the parameters and writes checkpoints of them, one job after the other in the order given:
-// nothing else touches the parameters while the loop runs, so a checkpoint asked for before a commit sees what was there
-// before it.
+// nothing else touches the parameters while the loop runs, so a checkpoint asked for before a commit sees what was
+// there before it.
 #ifndef AUTOLOCO_SERVER_RUNTIME_COMMIT_RUNNER_H_
 #define AUTOLOCO_SERVER_RUNTIME_COMMIT_RUNNER_H_
 
