@@ -17,7 +17,7 @@ Usage: deploy/quickstart.sh [--out FOLDER] [--seed N] [--steps N] [--no-setup] [
   --steps N     inner steps of each worker (default 600, 24 rounds of 25)
   --no-setup    do not install or build anything
 
-Takes about five minutes on two cores once everything is built. Two runs with the same arguments end with the same
+Takes about four minutes on two cores once everything is built. Two runs with the same arguments end with the same
 digest.
 EOF
 }

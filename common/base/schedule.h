@@ -20,6 +20,8 @@ struct ScheduleConfig {
   std::uint64_t total_steps = 1;
   double final_ratio = 0.1;
   double decay_fraction = 0.2;  // kWsd: share of total_steps that decays
+
+  bool operator==(const ScheduleConfig&) const = default;
 };
 
 // Learning rate of global inner step `step`, counted from 0. Warm-up: peak * (step + 1) / warmup_steps while

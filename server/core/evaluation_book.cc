@@ -12,7 +12,7 @@ void EvaluationBook::Begin(Version version, std::uint64_t inner_step, std::uint3
 }
 
 bool EvaluationBook::Add(const std::string& worker, const EvaluationPart& part) {
-  if (wanted_ == 0 || part.version != version_ || part.tokens == 0) return false;
+  if (wanted_ == 0 || part.version != version_) return false;
   return parts_.emplace(worker, part).second;
 }
 

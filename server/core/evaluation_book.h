@@ -20,7 +20,8 @@ class EvaluationBook {
 
   // From now on parts of `version` are taken, one a worker, `parts` in all.
   void Begin(Version version, std::uint64_t inner_step, std::uint32_t parts);
-  // True when the part was new, of the version under way and of at least one token.
+  // True when the part was new and of the version under way. A part without tokens (fewer windows than workers) counts
+  // as arrived.
   bool Add(const std::string& worker, const EvaluationPart& part);
   bool Has(const std::string& worker) const { return parts_.count(worker) != 0; }
   bool UnderWay() const { return wanted_ > 0; }

@@ -40,14 +40,14 @@ Ended RunProgram(const char* program, const Arguments& arguments) {
 }
 
 Arguments SmallRun(int total_steps, int steps, int workers) {
-  return {"--preset",           "nano",
-          "--batch-size",       "2",
-          "--windows",          "4",
-          "--warmup-steps",     "2",
-          "--total-inner-steps", absl::StrCat(total_steps),
-          "--steps",            absl::StrCat(steps),
-          "--min-workers",      absl::StrCat(workers),
-          "--heartbeat-seconds", "0.2"};
+  return {"--preset=nano",
+          "--batch-size=2",
+          "--windows=4",
+          "--warmup-steps=2",
+          "--heartbeat-seconds=0.2",
+          absl::StrCat("--total-inner-steps=", total_steps),
+          absl::StrCat("--steps=", steps),
+          absl::StrCat("--min-workers=", workers)};
 }
 
 Arguments Concat(Arguments first, const Arguments& second) {
@@ -56,13 +56,8 @@ Arguments Concat(Arguments first, const Arguments& second) {
 }
 
 Layout NanoLayout() {
-  return MakeDecoderLayout({.vocab_size = 256,
-                            .width = 64,
-                            .layers = 2,
-                            .heads = 2,
-                            .kv_heads = 2,
-                            .mlp_hidden = 160,
-                            .context = 64})
+  return MakeDecoderLayout(
+             {.vocab_size = 256, .width = 64, .layers = 2, .heads = 2, .kv_heads = 2, .mlp_hidden = 160, .context = 64})
       .value();
 }
 

@@ -32,8 +32,8 @@ inline constexpr char kOperator[] = "autoloco";
 
 struct WorkerSetup {
   std::string name;
-  int step_ms = 0;         // least time of an inner step; fake workers only
-  Arguments flags = {};    // more flags
+  int step_ms = 0;       // least time of an inner step; fake workers only
+  Arguments flags = {};  // more flags
   Arguments environment = {};
   const char* program = kFakeWorker;
 };

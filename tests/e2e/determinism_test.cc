@@ -15,14 +15,16 @@ struct Run {
   double last_loss = 0;
 };
 
-// A strict run of two workers, the second of `names` started when the first has joined.
+// A strict run of two workers, the second of `names` started when the first has joined. As a fake worker the second is
+// also the slower one, so that its deltas come last.
 Run RunStrict(const char* program, const std::vector<std::string>& names, int seed) {
   Cluster cluster;
-  cluster.StartServer(Concat(SmallRun(15, 5, 2), {"--strict", "--seed", absl::StrCat(seed),
-                                                  "--inner.learning-rate", "3e-3"}));
+  cluster.StartServer(
+      Concat(SmallRun(15, 5, 2), {"--strict", "--seed", absl::StrCat(seed), "--inner.learning-rate", "3e-3"}));
   std::vector<std::unique_ptr<Process>> workers;
   for (const std::string& name : names) {
-    workers.push_back(cluster.StartWorker({.name = name, .program = program}));
+    const int step_ms = workers.empty() ? 0 : 30;
+    workers.push_back(cluster.StartWorker({.name = name, .step_ms = step_ms, .program = program}));
     EXPECT_TRUE(workers.back()->WaitForLog(" joined ", kPatience).ok());
   }
   for (const auto& worker : workers) EXPECT_EQ(ExitCode(worker.get()), 0) << worker->Log();

@@ -27,8 +27,7 @@ TEST(FaultsTest, AnotherRun) {
   EXPECT_THAT(LastWord(wrong.get()),
               AllOf(HasSubstr("other-00000000"), HasSubstr(LogValue(cluster.serving(), "run_id"))));
 
-  const auto right =
-      cluster.StartWorker({.name = "dc1", .flags = {"--run-id", LogValue(cluster.serving(), "run_id")}});
+  const auto right = cluster.StartWorker({.name = "dc1", .flags = {"--run-id", LogValue(cluster.serving(), "run_id")}});
   EXPECT_EQ(ExitCode(right.get()), 0) << right->Log();
   EXPECT_EQ(ExitCode(&cluster.server()), 0) << cluster.server().Log();
 }
@@ -46,8 +45,9 @@ TEST(FaultsTest, OtherData) {
   const auto wrong = cluster.StartWorker({.name = "dc2", .flags = {"--data", other}});
   EXPECT_EQ(ExitCode(wrong.get()), 2) << wrong->Log();
   // Both sides by number of samples and hash.
-  EXPECT_THAT(LastWord(wrong.get()),
-              ::testing::ContainsRegex("has [0-9]+ samples and hash [0-9a-f]{16}, this worker.*s [0-9]+ and [0-9a-f]{16}"));
+  EXPECT_THAT(
+      LastWord(wrong.get()),
+      ::testing::ContainsRegex("has [0-9]+ samples and hash [0-9a-f]{16}, this worker.*s [0-9]+ and [0-9a-f]{16}"));
   EXPECT_EQ(ExitCode(right.get()), 0) << right->Log();
   EXPECT_EQ(ExitCode(&cluster.server()), 0) << cluster.server().Log();
   EXPECT_EQ(cluster.ServerLines(" round_committed ").size(), 10u);
@@ -65,12 +65,11 @@ TEST(FaultsTest, NoData) {
 TEST(FaultsTest, ADeltaThatIsNotFinite) {
   Cluster cluster;
   cluster.StartServer(SmallRun(12, 4, 1));
-  const auto sick =
-      cluster.StartWorker({.name = "dc1", .step_ms = 50, .environment = {"FAKE_WORKER_NAN_STEP=2"}});
+  const auto sick = cluster.StartWorker({.name = "dc1", .step_ms = 50, .environment = {"FAKE_WORKER_NAN_STEP=2"}});
   EXPECT_EQ(ExitCode(sick.get()), 1) << sick->Log();
   EXPECT_THAT(LastWord(sick.get()), HasSubstr("not finite"));
-  const v1::Status status = cluster.WaitFor(
-      "dc1 left", [](const v1::Status& s) { return FindWorker(s, "dc1").state() == "left"; });
+  const v1::Status status =
+      cluster.WaitFor("dc1 left", [](const v1::Status& s) { return FindWorker(s, "dc1").state() == "left"; });
   EXPECT_EQ(status.version(), 0u);
 
   const auto healthy = cluster.StartWorker({.name = "dc2"});
@@ -83,8 +82,7 @@ TEST(FaultsTest, TheOthersFinishTheRoundOfASickWorker) {
   Cluster cluster;
   cluster.StartServer(Concat(SmallRun(12, 4, 1), {"--start-workers", "2"}));
   const auto healthy = cluster.StartWorker({.name = "dc1", .step_ms = 50});
-  const auto sick =
-      cluster.StartWorker({.name = "dc2", .step_ms = 50, .environment = {"FAKE_WORKER_NAN_STEP=5"}});
+  const auto sick = cluster.StartWorker({.name = "dc2", .step_ms = 50, .environment = {"FAKE_WORKER_NAN_STEP=5"}});
   EXPECT_EQ(ExitCode(sick.get()), 1) << sick->Log();
   EXPECT_EQ(ExitCode(healthy.get()), 0) << healthy->Log();
   EXPECT_EQ(ExitCode(&cluster.server()), 0) << cluster.server().Log();

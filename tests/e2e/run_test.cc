@@ -1,5 +1,5 @@
-// A whole run with two workers: how it is cut into rounds, how it ends, and that status, metrics and checkpoint tell the
-// same story of it.
+// A whole run with two workers: how it is cut into rounds, how it ends, and that status, metrics and checkpoint tell
+// the same story of it.
 #include <signal.h>
 
 #include <string>
@@ -65,7 +65,8 @@ class FinishedRunTest : public ::testing::Test {
     const auto second = cluster_->StartWorker({.name = "dc2"});
     EXPECT_EQ(ExitCode(first.get()), 0) << first->Log();
     EXPECT_EQ(ExitCode(second.get()), 0) << second->Log();
-    status_ = cluster_->WaitFor("the run done", [](const v1::Status& s) { return s.phase() == v1::Status::PHASE_DONE; });
+    status_ =
+        cluster_->WaitFor("the run done", [](const v1::Status& s) { return s.phase() == v1::Status::PHASE_DONE; });
   }
   static void TearDownTestSuite() {
     cluster_->server().Signal(SIGTERM);

@@ -78,18 +78,18 @@ TEST(ServerStartTest, NoWorkerComes) {
 
 TEST(ServerRestartTest, SigtermStoresAndTheSameWorkersFinish) {
   Cluster cluster;
-  const Arguments flags = SmallRun(24, 4, 2);
+  const Arguments flags = SmallRun(40, 4, 2);
   cluster.StartServer(flags);
   const std::string run_id = LogValue(cluster.serving(), "run_id");
-  const auto first = cluster.StartWorker({.name = "dc1", .step_ms = 100});
-  const auto second = cluster.StartWorker({.name = "dc2", .step_ms = 100});
+  const auto first = cluster.StartWorker({.name = "dc1", .step_ms = 80});
+  const auto second = cluster.StartWorker({.name = "dc2", .step_ms = 80});
   cluster.WaitFor("version 2 and an interval under way",
                   [](const v1::Status& s) { return s.version() >= 2 && IsTraining(s, "dc1"); });
   cluster.server().Signal(SIGTERM);
   EXPECT_EQ(ExitCode(&cluster.server()), 0) << cluster.server().Log();
   const StoredModel stored = NewestCheckpoint(cluster.state_dir());
   EXPECT_GE(stored.inner_step, 8u);
-  EXPECT_LT(stored.inner_step, 24u);
+  EXPECT_LT(stored.inner_step, 40u);
   EXPECT_EQ(stored.digest, stored.manifest_digest);
 
   cluster.StartServer(flags);
@@ -99,14 +99,14 @@ TEST(ServerRestartTest, SigtermStoresAndTheSameWorkersFinish) {
   EXPECT_EQ(ExitCode(first.get()), 0) << first->Log();
   EXPECT_EQ(ExitCode(second.get()), 0) << second->Log();
   EXPECT_EQ(ExitCode(&cluster.server()), 0) << cluster.server().Log();
-  EXPECT_EQ(NewestCheckpoint(cluster.state_dir()).inner_step, 24u);
+  EXPECT_EQ(NewestCheckpoint(cluster.state_dir()).inner_step, 40u);
 }
 
 TEST(ServerRestartTest, AKilledServerGoesOnFromItsCheckpoint) {
   Cluster cluster;
-  const Arguments flags = Concat(SmallRun(24, 4, 1), {"--checkpoint-every-rounds", "1"});
+  const Arguments flags = Concat(SmallRun(40, 4, 1), {"--checkpoint-every-rounds", "1"});
   cluster.StartServer(flags);
-  const auto worker = cluster.StartWorker({.name = "dc1", .step_ms = 100});
+  const auto worker = cluster.StartWorker({.name = "dc1", .step_ms = 80});
   cluster.WaitFor("version 2 stored", [](const v1::Status& s) {
     return s.version() >= 2 && !s.checkpoint().empty() && IsTraining(s, "dc1");
   });
@@ -117,7 +117,7 @@ TEST(ServerRestartTest, AKilledServerGoesOnFromItsCheckpoint) {
   EXPECT_EQ(LogValue(cluster.serving(), "params_digest"), stored.digest);
   EXPECT_EQ(ExitCode(worker.get()), 0) << worker->Log();
   EXPECT_EQ(ExitCode(&cluster.server()), 0) << cluster.server().Log();
-  EXPECT_EQ(NewestCheckpoint(cluster.state_dir()).inner_step, 24u);
+  EXPECT_EQ(NewestCheckpoint(cluster.state_dir()).inner_step, 40u);
 }
 
 TEST(ServerRestartTest, AnewIsRefusedOverCheckpoints) {
@@ -194,7 +194,8 @@ class CommandLineTest : public ::testing::TestWithParam<const char*> {
  protected:
   // What must be given and has no default.
   static Arguments Required(const std::string& program) {
-    return program == kServer ? Arguments{"--state-dir", "/nonexistent/state"} : Arguments{"--data", "/nonexistent/text"};
+    return program == kServer ? Arguments{"--state-dir", "/nonexistent/state"}
+                              : Arguments{"--data", "/nonexistent/text"};
   }
 };
 

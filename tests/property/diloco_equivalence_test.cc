@@ -25,13 +25,8 @@ namespace {
 constexpr int kSteps = 20;
 constexpr std::uint32_t kRows = 4;
 // The preset "nano" of common/config/model_presets.cc.
-const DecoderShape kNano{.vocab_size = 256,
-                         .width = 64,
-                         .layers = 2,
-                         .heads = 2,
-                         .kv_heads = 2,
-                         .mlp_hidden = 160,
-                         .context = 64};
+const DecoderShape kNano{
+    .vocab_size = 256, .width = 64, .layers = 2, .heads = 2, .kv_heads = 2, .mlp_hidden = 160, .context = 64};
 
 std::unique_ptr<worker::Trainer> MakeTrainer() {
   return worker::MakeTorchTrainer(kNano, worker::AdamWConfig{}, {.device = "cpu", .threads = 1}).value();

@@ -11,6 +11,8 @@ struct AdamWConfig {
   double epsilon = 1e-8;
   double weight_decay = 0.1;  // not on one-dimensional tensors
   double clip_norm = 1;       // 0: never
+
+  bool operator==(const AdamWConfig&) const = default;
 };
 
 }  // namespace autoloco::worker

@@ -248,6 +248,21 @@ TEST(RoundMachine, ALossThatIsNotFiniteIsSeenAndHoldsNobodyUp) {
   EXPECT_TRUE(script.Last<RunFinished>());
 }
 
+TEST(RoundMachine, AWorkerWithNothingToEvaluateHoldsNobodyUp) {
+  CoreConfig config = SmallConfig();
+  config.interval.total_inner_steps = 5;
+  CoreScript script(config);
+  script.Join("a");
+  script.Join("b");
+  PlayRound(&script, {"a", "b"});
+  script.Evaluate("a", 4, 2);
+  script.Evaluate("b", 0, 0);
+  ASSERT_TRUE(script.Last<EvaluationReady>());
+  EXPECT_EQ(script.Last<EvaluationReady>()->point.loss, 2.0);
+  script.Checkpoint();
+  EXPECT_TRUE(script.Last<RunFinished>());
+}
+
 TEST(RoundMachine, TheEndDoesNotWaitForTheDead) {
   CoreConfig config = SmallConfig();
   config.interval.total_inner_steps = 5;
