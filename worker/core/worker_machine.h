@@ -94,6 +94,7 @@ class WorkerMachine {
   void PushAnswered(PushOutcome outcome, const std::string& reason);
   void PushRefused(const absl::Status& status);
   void SendProgressNow();
+  static std::string TextOfPause(const absl::Status& status, absl::Duration pause);
   void AddNote(NoteKind kind, Round round, std::string text, bool problem = false);
 
   const MachineConfig config_;

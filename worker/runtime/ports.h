@@ -23,6 +23,7 @@ class EventSink {
  public:
   virtual ~EventSink() = default;
   virtual void Post(Event event) = 0;
+  // The settings of a run never change: others than those of the first Welcome end the session.
   virtual void PostWelcome(Welcomed event, RunSettings settings) = 0;
 };
 

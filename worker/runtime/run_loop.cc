@@ -20,8 +20,14 @@ void RunLoop::Post(Event event) {
 
 void RunLoop::PostWelcome(Welcomed event, RunSettings settings) {
   MutexLock lock(&mutex_);
-  if (!settings_) settings_ = std::move(settings);
-  events_.push_back(std::move(event));
+  if (!settings_) settings_ = settings;
+  if (*settings_ == settings) {
+    events_.push_back(std::move(event));
+  } else {
+    events_.push_back(SessionEnded{.session = event.session,
+                                   .status = absl::FailedPreconditionError(
+                                       "the run's settings have changed since this worker joined: restart it")});
+  }
   arrived_.NotifyOne();
 }
 

@@ -23,6 +23,8 @@ struct RunSettings {
   Codec codec = Codec::kFp32;  // of deltas
   int zstd_level = 1;
   bool strict = false;
+
+  bool operator==(const RunSettings&) const = default;
 };
 
 }  // namespace autoloco::worker

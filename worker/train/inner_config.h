@@ -12,6 +12,8 @@ struct AdamWConfig {
   double epsilon = 1e-8;
   double weight_decay = 0.1;  // not on one-dimensional tensors
   double clip_norm = 1;       // 0: never
+
+  bool operator==(const AdamWConfig&) const = default;
 };
 
 enum class Schedule { kConstant, kCosine };
@@ -22,6 +24,8 @@ struct ScheduleConfig {
   std::uint64_t warmup_steps = 0;
   std::uint64_t total_steps = 1;
   double final_ratio = 0.1;
+
+  bool operator==(const ScheduleConfig&) const = default;
 };
 
 // Learning rate of global inner step `step`, counted from 0. Warm-up: peak * (step + 1) / warmup_steps while

@@ -43,6 +43,7 @@ class ScriptedServer final : public ServerConnection {
     settings.total_inner_steps = 6;
     settings.schedule = {
         .schedule = Schedule::kConstant, .learning_rate = 0.1, .warmup_steps = 0, .total_steps = 6, .final_ratio = 1};
+    if (changed_settings_on_welcome && hellos.size() == 2) settings.batch_size = 3;
     loop_->PostWelcome({.session = session,
                         .identity = {.run_id = "run-1", .incarnation = 1},
                         .version = 0,
@@ -50,9 +51,13 @@ class ScriptedServer final : public ServerConnection {
                        settings);
   }
   void CloseSession(Ticket session) override { End(session); }
-  void SendReady(Ticket, const ReadyReport& report) override {
+  void SendReady(Ticket session, const ReadyReport& report) override {
     ready = report;
-    Assign(0);
+    if (changed_settings_on_welcome) {
+      End(session);
+    } else {
+      Assign(0);
+    }
   }
   void SendProgress(Ticket, const ProgressReport& report) override {
     if (report.evaluation) evaluations.push_back(*report.evaluation);
@@ -86,6 +91,7 @@ class ScriptedServer final : public ServerConnection {
   void AskPushStatus(Ticket, const Identity&, Round) override {}
   void CancelPush(Ticket) override {}
 
+  bool changed_settings_on_welcome = false;  // the second time, after a broken session
   Version version = 0;
   std::vector<Identity> hellos;
   ReadyReport ready;
@@ -146,6 +152,12 @@ TEST_F(RunLoopTest, AWorkerWithoutDataSaysWhyAndExits2) {
   EXPECT_EQ(Run(folder_.path() + "/missing"), kExitRefused);
   EXPECT_NE(server_.goodbye.find("missing"), std::string::npos);
   EXPECT_TRUE(server_.pushed.empty());
+}
+
+TEST_F(RunLoopTest, SettingsThatChangeDuringTheRunStopTheWorker) {
+  server_.changed_settings_on_welcome = true;
+  EXPECT_EQ(Run(folder_.path() + "/text.txt"), kExitRefused);
+  EXPECT_EQ(server_.hellos.size(), 2u);
 }
 
 TEST_F(RunLoopTest, AStopThatCameBeforeTheStartIsHeard) {
