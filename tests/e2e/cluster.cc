@@ -95,12 +95,11 @@ std::unique_ptr<Process> Cluster::StartWorker(const WorkerSetup& setup) const {
 
 v1::Status Cluster::WaitFor(absl::string_view what, const std::function<bool(const v1::Status&)>& holds) const {
   const Instant deadline = MonotonicClock()->Now() + kPatience;
-  const auto client = server::AdminClient::Open(address_, /*insecure=*/false);
-  if (!client.ok()) ADD_FAILURE() << client.status();
+  const server::AdminClient client = server::AdminClient::Open(address_, /*insecure=*/false).value();
   v1::Status last;
   absl::Status error;
   while (MonotonicClock()->Now() < deadline) {
-    const absl::StatusOr<v1::Status> status = client->GetStatus(kStatusTimeout);
+    const absl::StatusOr<v1::Status> status = client.GetStatus(kStatusTimeout);
     error = status.status();
     if (status.ok()) {
       last = *status;
