@@ -26,6 +26,9 @@
 namespace autoloco::server {
 namespace {
 
+// For the goodbyes of the workers after a completed run.
+constexpr absl::Duration kFarewell = absl::Seconds(2);
+
 // `listen` with the port that was really bound.
 std::string BoundAddress(const std::string& listen, int port) {
   if (port == 0) return "";
@@ -56,7 +59,7 @@ absl::StatusOr<int> Serve(const v1::ServerConfig& config) {
   AUTOLOCO_ASSIGN_OR_RETURN(const StateFolder state, StateFolder::Open(options.state_dir(), config.run().name()));
   const DecoderShape shape = ToDecoderShape(config.run().model());
   AUTOLOCO_ASSIGN_OR_RETURN(const Layout layout, MakeDecoderLayout(shape));
-  const CoreConfig core_config = ToCoreConfig(config, state.run_id(), layout);
+  const CoreConfig core_config = ToCoreConfig(config, state.run_id(), state.start_number(), layout);
   AUTOLOCO_RETURN_IF_ERROR(CheckPushFits(core_config, options));
   AUTOLOCO_ASSIGN_OR_RETURN(ParameterStore parameters, ParameterStore::Allocate(layout));
   AUTOLOCO_ASSIGN_OR_RETURN(const InitialState initial, LoadInitialState(config, state, &parameters));
@@ -92,7 +95,11 @@ absl::StatusOr<int> Serve(const v1::ServerConfig& config) {
 
   const RunFinished finished = loop.WaitForFinish();
   Log(LogLevel::kInfo, "run_finished").Add("exit_code", finished.exit_code).Add("reason", finished.reason);
-  if (finished.exit_code == 0 && !options.exit_when_done()) stop.Wait();
+  if (finished.exit_code == 0 && !options.exit_when_done()) {
+    stop.Wait();
+  } else if (finished.completed) {
+    open_calls.WaitUntilNone(kFarewell);
+  }
   rpc->Shutdown(absl::Seconds(options.drain_seconds()));
   loop.Stop();
   Log(LogLevel::kInfo, "stopped").Add("exit_code", finished.exit_code);

@@ -7,10 +7,15 @@
 #include <atomic>
 #include <cerrno>
 
+#include "absl/time/time.h"
 #include "common/base/check.h"
+#include "common/base/clock.h"
 
 namespace autoloco {
 namespace {
+
+// Supervisors often signal the process and then its group: the same signal again this soon is the same request.
+constexpr absl::Duration kSameRequest = absl::Seconds(1);
 
 // The self-pipe: the handler writes the signal's number, the thread reads it; 0 asks the thread to end. Opened once and
 // never closed, so that a handler that is still running can never write into another file.
@@ -68,12 +73,18 @@ ShutdownSignals::~ShutdownSignals() {
 
 void ShutdownSignals::Run() {
   int count = 0;
+  int counted = 0;
+  Instant counted_at = absl::InfinitePast();
   while (true) {
     unsigned char signal = 0;
     const ssize_t got = read(ThePipe().read_end, &signal, 1);
     if (got < 0 && errno == EINTR) continue;
     AUTOLOCO_CHECK(got == 1);
     if (signal == 0) return;
+    const Instant now = MonotonicClock()->Now();
+    if (signal == counted && now - counted_at < kSameRequest) continue;
+    counted = signal;
+    counted_at = now;
     listener_->OnShutdownSignal(signal, ++count);
   }
 }

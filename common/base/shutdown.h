@@ -11,7 +11,8 @@ class ShutdownListener {
  public:
   virtual ~ShutdownListener() = default;
   // Called on the signal thread. `signal`: SIGTERM or SIGINT; `count`: 1 for the first one of this process's
-  // ShutdownSignals, 2 for the second, and so on: by custom 1 means finish in order, 2 means leave now.
+  // ShutdownSignals, 2 for the second, and so on: by custom 1 means finish in order, 2 means leave now. The same signal within a second
+  // counts once.
   virtual void OnShutdownSignal(int signal, int count) = 0;
 };
 

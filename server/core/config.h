@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/time/time.h"
+#include "common/base/ids.h"
 #include "common/tensor/layout.h"
 #include "server/core/interval_config.h"
 #include "server/core/outer_schedule.h"
@@ -15,6 +16,7 @@ namespace autoloco::server {
 struct CoreConfig {
   std::string run_id;
   std::uint32_t protocol_version = 0;
+  Incarnation first_incarnation = 1;  // beyond all that earlier starts of the run's server may have given out
   Layout layout;
 
   IntervalConfig interval;  // the length of the run stands here too

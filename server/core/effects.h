@@ -131,6 +131,7 @@ struct EvaluationReady {
 // 75 too few workers (EX_TEMPFAIL), 1 failed.
 struct RunFinished {
   int exit_code = 0;
+  bool completed = false;  // all inner steps done: the workers say goodbye by themselves
   std::string reason;
 };
 

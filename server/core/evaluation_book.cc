@@ -29,6 +29,7 @@ std::optional<EvaluationPoint> EvaluationBook::Finish() {
   if (point.tokens == 0) return std::nullopt;
   point.loss = sum / static_cast<double>(point.tokens);
   if (!std::isfinite(point.loss)) return point;
+  if (!history_.empty() && history_.back().version == point.version) history_.pop_back();  // its round was aborted
   history_.push_back(point);
   if (history_.size() > kPointsKept + 1) history_.erase(history_.begin() + 1);
   return point;

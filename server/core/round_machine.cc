@@ -26,10 +26,10 @@ const std::vector<RoundRecord>& RoundMachine::History() const { return impl_->Hi
 RoundMachine::Impl::Impl(const CoreConfig& config, const CoreSnapshot& snapshot, absl::Time now)
     : config_(config), now_(now), state_(snapshot), evaluations_(snapshot.evaluations) {
   if (state_.version > 0) {
-    checkpoint_started_ = checkpoint_settled_ = state_.version;
-    // Incarnations given out after the checkpoint are not known: skip far beyond them, so that none is given twice.
-    state_.next_incarnation += Incarnation{1} << 20;
+    checkpoint_started_ = checkpoint_stored_ = state_.version;
   }
+  // Incarnations given out after the snapshot are not known: the shell says from where on none has been.
+  state_.next_incarnation = std::max(state_.next_incarnation, config_.first_incarnation);
   waiting_since_ = now;
 }
 
@@ -305,12 +305,13 @@ void RoundMachine::Impl::End(Ending ending) {
   ending_ = std::move(ending);
   waiting_since_.reset();
   phase_ = RunPhase::kDraining;
-  if (state_.version > 0 && checkpoint_started_ != state_.version) StartCheckpointOf();
+  const bool under_way = checkpoints_under_way_ > 0 && checkpoint_started_ == state_.version;
+  if (state_.version > 0 && checkpoint_stored_ != state_.version && !under_way) StartCheckpointOf();
   EndIfStored();
 }
 
 void RoundMachine::Impl::EndIfStored() {
-  if (ended_ || checkpoint_settled_ != checkpoint_started_) return;
+  if (ended_ || checkpoints_under_way_ > 0) return;
   ended_ = true;
   const bool completed = ending_->reason == Reason::kCompleted;
   if (completed) phase_ = RunPhase::kDone;
@@ -318,22 +319,26 @@ void RoundMachine::Impl::EndIfStored() {
   for (const auto& [name, member] : members_.all()) {
     if (member.session != 0) Emit(SendDrain{member.session, completed, ending_->text});
   }
-  Emit(RunFinished{ending_->exit_code, ending_->text});
+  Emit(RunFinished{ending_->exit_code, completed, ending_->text});
 }
 
 void RoundMachine::Impl::StartCheckpointOf() {
   checkpoint_started_ = state_.version;
+  checkpoints_under_way_++;
   Emit(StartCheckpoint{state_});
 }
 
 void RoundMachine::Impl::On(const CheckpointDone& done) {
-  if (!done.status.ok()) {
+  AUTOLOCO_CHECK(checkpoints_under_way_ > 0);
+  checkpoints_under_way_--;
+  if (done.status.ok()) {
+    checkpoint_stored_ = done.version;
+  } else {
     Decide(DecisionKind::kRun, Reason::kCheckpointFailed, {}, std::string(done.status.message()));
-    if (ending_ && done.version == checkpoint_started_) {
+    if (ending_ && done.version == state_.version) {
       ending_ = Ending{1, Reason::kCheckpointFailed, std::string(done.status.message())};
     }
   }
-  if (done.version == checkpoint_started_) checkpoint_settled_ = done.version;
 }
 
 // ------------------------------------------------------------------------------------------------------- waiting
@@ -378,6 +383,8 @@ std::optional<absl::Time> RoundMachine::Impl::NextDeadline() const {
     if (time && (!next || *time < *next)) next = time;
   };
   if (ended_) return next;
+  // A finished run that was started again: nothing will come, it only has to end.
+  if (phase_ == RunPhase::kWaiting && state_.inner_steps_done >= config_.interval.total_inner_steps) return now_;
   consider(GraceDeadline());
   if (waiting_since_) consider(*waiting_since_ + config_.join_timeout);
   if (phase_ == RunPhase::kFinishing) consider(finish_deadline_);

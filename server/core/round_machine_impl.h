@@ -58,6 +58,8 @@ class RoundMachine::Impl {
   absl::Status CheckRoomFor(const std::string& name) const;
   void Join(const HelloReceived& hello);
   void Reconnect(const HelloReceived& hello);
+  // Whether the next worker's dataset may be another one: nothing was trained, and nobody is there who holds it.
+  bool DataIsOpen() const;
   absl::Status CheckReady(const ReadyReceived& ready) const;
   void ResendAssignment(const Member& member);
   void ExpireLeases();
@@ -141,7 +143,8 @@ class RoundMachine::Impl {
   std::string interval_text_;                  // of the last interval decision
   std::string waiting_text_;                   // as last decided
   std::optional<Version> checkpoint_started_;  // newest version whose checkpoint was started
-  std::optional<Version> checkpoint_settled_;  // newest one that succeeded or failed
+  std::optional<Version> checkpoint_stored_;   // newest one that succeeded
+  std::uint32_t checkpoints_under_way_ = 0;
   bool shutting_down_ = false;
   std::string shutdown_text_;
   std::optional<Ending> ending_;

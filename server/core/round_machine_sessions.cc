@@ -114,6 +114,14 @@ void RoundMachine::Impl::ResendAssignment(const Member& member) {
   Emit(SendAssignment{member.session, it->second.assignment});
 }
 
+bool RoundMachine::Impl::DataIsOpen() const {
+  if (state_.version > 0) return false;
+  for (const auto& [name, member] : members_.all()) {
+    if (member.alive && member.ready) return false;
+  }
+  return true;
+}
+
 absl::Status RoundMachine::Impl::CheckReady(const ReadyReceived& ready) const {
   const std::string difference = FirstDifference(config_.layout, ready.layout);
   if (!difference.empty()) return absl::FailedPreconditionError(absl::StrCat("layout: ", difference));
@@ -121,7 +129,7 @@ absl::Status RoundMachine::Impl::CheckReady(const ReadyReceived& ready) const {
     return absl::FailedPreconditionError("layout: equal tensors, but another hash");
   }
   if (ready.data_samples == 0) return absl::FailedPreconditionError("data: the worker has no training sample");
-  if (config_.shared_data && data_ && *data_ != std::make_pair(ready.data_samples, ready.data_hash)) {
+  if (config_.shared_data && data_ && !DataIsOpen() && *data_ != std::make_pair(ready.data_samples, ready.data_hash)) {
     return absl::FailedPreconditionError(
         absl::StrCat("data: workers share one dataset (data.sharing); the run's has ", data_->first,
                      " samples and hash ", absl::Hex(data_->second, absl::kZeroPad16), ", this worker's ",
@@ -139,7 +147,7 @@ void RoundMachine::Impl::On(const ReadyReceived& ready) {
     members_.Leave(member, Reason::kRefused, std::string(status.message()), now_);
     return;
   }
-  if (!data_) data_ = std::make_pair(ready.data_samples, ready.data_hash);
+  data_ = std::make_pair(ready.data_samples, ready.data_hash);
   member->ready = true;
   member->base_version = ready.version;
   Decide(DecisionKind::kMembership, Reason::kJoined, member->id, absl::StrCat("holds version ", ready.version));

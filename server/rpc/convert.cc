@@ -75,9 +75,17 @@ absl::StatusOr<SessionEvent> FromProgress(const v1::Progress& progress, Ticket s
   return ProgressReceived{session, std::move(sender), native};
 }
 
+// At most kReasonBytesMax bytes, without a torn UTF-8 character: protobuf text must stay valid.
+std::string Shorten(const std::string& text) {
+  if (text.size() <= kReasonBytesMax) return text;
+  std::size_t end = kReasonBytesMax;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
+  return text.substr(0, end);
+}
+
 absl::StatusOr<SessionEvent> FromGoodbye(const v1::Goodbye& goodbye, Ticket session) {
   AUTOLOCO_ASSIGN_OR_RETURN(Sender sender, ToSender(goodbye.identity()));
-  return GoodbyeReceived{session, std::move(sender), goodbye.reason().substr(0, kReasonBytesMax)};
+  return GoodbyeReceived{session, std::move(sender), Shorten(goodbye.reason())};
 }
 
 IntervalReport ToReport(const v1::IntervalReport& report) {

@@ -85,11 +85,15 @@ OuterSettings ToOuterSettings(const v1::RunConfig& run) {
   return settings;
 }
 
-CoreConfig ToCoreConfig(const v1::ServerConfig& config, const std::string& run_id, const Layout& layout) {
+constexpr Incarnation kIncarnationsPerStart = 1'000'000;
+
+CoreConfig ToCoreConfig(const v1::ServerConfig& config, const std::string& run_id, std::uint64_t start_number,
+                        const Layout& layout) {
   const v1::RunConfig& run = config.run();
   CoreConfig core;
   core.run_id = run_id;
   core.protocol_version = kProtocolVersion;
+  core.first_incarnation = (start_number - 1) * kIncarnationsPerStart + 1;
   core.layout = layout;
   core.interval = ToIntervalConfig(run);
   core.outer = ToOuterSettings(run);

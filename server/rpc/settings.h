@@ -19,7 +19,11 @@ namespace autoloco::server {
 
 IntervalConfig ToIntervalConfig(const v1::RunConfig& run);
 OuterSettings ToOuterSettings(const v1::RunConfig& run);
-CoreConfig ToCoreConfig(const v1::ServerConfig& config, const std::string& run_id, const Layout& layout);
+//
+// `start_number`: of this start of the run's server, from 1 (StateFolder). Every start gives out incarnations from a
+// range of its own, so that a worker of an earlier one can never pass for one of this.
+CoreConfig ToCoreConfig(const v1::ServerConfig& config, const std::string& run_id, std::uint64_t start_number,
+                        const Layout& layout);
 CommitRunner::Settings ToCommitSettings(const v1::RunConfig& run);
 EventLoop::Settings ToLoopSettings(const v1::ServerConfig& config, const std::string& checkpoint);
 ListenOptions ToListenOptions(const v1::ServerOptions& options);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/ids.h"
@@ -42,12 +43,28 @@ absl::StatusOr<std::string> ReadOrDrawRunId(const std::string& folder, absl::str
   return id;
 }
 
+// Counts this start, durably, before anything is done under its number.
+absl::StatusOr<std::uint64_t> CountStart(const std::string& folder) {
+  const std::string path = absl::StrCat(folder, "/starts");
+  const absl::StatusOr<std::string> text = ReadFile(path, kRunIdFileBytesMax);
+  std::uint64_t former = 0;
+  if (text.ok()) {
+    if (!absl::SimpleAtoi(*text, &former)) return absl::DataLossError(absl::StrCat(path, ": holds no number"));
+  } else if (!absl::IsNotFound(text.status())) {
+    return text.status();
+  }
+  AUTOLOCO_RETURN_IF_ERROR(WriteFileAtomically(path, absl::StrCat(former + 1, "\n")));
+  return former + 1;
+}
+
 }  // namespace
 
-StateFolder::StateFolder(FileLock lock, std::string path, std::string run_id, std::string checkpoints_path)
+StateFolder::StateFolder(FileLock lock, std::string path, std::string run_id, std::uint64_t start_number,
+                         std::string checkpoints_path)
     : lock_(std::move(lock)),
       path_(std::move(path)),
       run_id_(std::move(run_id)),
+      start_number_(start_number),
       checkpoints_path_(std::move(checkpoints_path)) {}
 
 absl::StatusOr<StateFolder> StateFolder::Open(const std::string& path, absl::string_view run_name) {
@@ -55,10 +72,11 @@ absl::StatusOr<StateFolder> StateFolder::Open(const std::string& path, absl::str
   AUTOLOCO_RETURN_IF_ERROR(MakeFolders(path));
   AUTOLOCO_ASSIGN_OR_RETURN(FileLock lock, FileLock::Acquire(path));
   AUTOLOCO_ASSIGN_OR_RETURN(std::string run_id, ReadOrDrawRunId(path, run_name));
+  AUTOLOCO_ASSIGN_OR_RETURN(const std::uint64_t start_number, CountStart(path));
   std::string checkpoints = absl::StrCat(path, "/checkpoints");
   AUTOLOCO_RETURN_IF_ERROR(MakeFolders(checkpoints));
   AUTOLOCO_RETURN_IF_ERROR(SyncFolder(path));
-  return StateFolder(std::move(lock), path, std::move(run_id), std::move(checkpoints));
+  return StateFolder(std::move(lock), path, std::move(run_id), start_number, std::move(checkpoints));
 }
 
 absl::StatusOr<bool> StateFolder::HasCheckpoints() const {

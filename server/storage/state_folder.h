@@ -2,10 +2,12 @@
 //
 //   LOCK           held with flock(2) while a server runs
 //   run_id         one line, drawn at the first start
+//   starts         how often a server was started on it
 //   checkpoints/   see checkpoint_store.h
 #ifndef AUTOLOCO_SERVER_STORAGE_STATE_FOLDER_H_
 #define AUTOLOCO_SERVER_STORAGE_STATE_FOLDER_H_
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -19,23 +21,27 @@ class StateFolder {
  public:
   // Makes `path` and its parents where they are missing, locks it, and reads the run id or, at the first start, draws
   // one: `run_name` and 8 random hexadecimal digits, "quickstart-1b9f03aa". FAILED_PRECONDITION "state folder X is
-  // already in use by pid N"; DATA_LOSS when run_id holds no run id; errors of the file system as FileError.
+  // already in use by pid N"; DATA_LOSS when run_id or starts hold something else; errors of the file system as FileError.
   // REQUIRES: IsValidWorkerName(run_name).
   static absl::StatusOr<StateFolder> Open(const std::string& path, absl::string_view run_name);
 
   const std::string& path() const { return path_; }
   const std::string& run_id() const { return run_id_; }
+  // Starts on this folder, this one included: no two of them have the same number, whatever was killed when.
+  std::uint64_t start_number() const { return start_number_; }
   // Exists.
   const std::string& checkpoints_path() const { return checkpoints_path_; }
   // Whether there is a folder that looks like a checkpoint, valid or not.
   absl::StatusOr<bool> HasCheckpoints() const;
 
  private:
-  StateFolder(FileLock lock, std::string path, std::string run_id, std::string checkpoints_path);
+  StateFolder(FileLock lock, std::string path, std::string run_id, std::uint64_t start_number,
+              std::string checkpoints_path);
 
   FileLock lock_;
   std::string path_;
   std::string run_id_;
+  std::uint64_t start_number_;
   std::string checkpoints_path_;
 };
 

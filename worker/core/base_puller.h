@@ -22,6 +22,7 @@ class BasePuller {
   explicit BasePuller(const MachineConfig& config) : backoff_(config.reconnect_max, config.jitter_seed, 2) {}
 
   std::optional<Version> held() const { return held_; }
+  const std::string& held_digest() const { return held_digest_; }  // empty: it holds nothing
   bool pulling() const { return ticket_.has_value(); }
   // No pull runs and none has to wait for its turn.
   bool CanStart(absl::Time now) const { return !pulling() && now >= retry_at_; }

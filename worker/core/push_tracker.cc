@@ -4,10 +4,12 @@
 
 namespace autoloco::worker {
 
-void PushTracker::Begin(const Assignment& assignment, bool parked, std::vector<Effect>* effects) {
+void PushTracker::Begin(const Assignment& assignment, const std::string& base_digest, bool parked,
+                        std::vector<Effect>* effects) {
   if (state_ == State::kSending || state_ == State::kAsking) effects->push_back(CancelPush{.ticket = ticket_});
   state_ = parked ? State::kParked : State::kDue;
   assignment_ = assignment;
+  base_digest_ = base_digest;
   round_closed_ = false;
   backoff_.Reset();
 }

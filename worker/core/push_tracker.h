@@ -24,7 +24,8 @@ class PushTracker {
   explicit PushTracker(const MachineConfig& config) : backoff_(config.reconnect_max, config.jitter_seed, 3) {}
 
   // A delta is encoded; it replaces one that was never answered. `parked`: not sent before Resume.
-  void Begin(const Assignment& assignment, bool parked, std::vector<Effect>* effects);
+  // `base_digest`: of the parameters that the interval started from.
+  void Begin(const Assignment& assignment, const std::string& base_digest, bool parked, std::vector<Effect>* effects);
   // Sends or asks, when something is due. `next_ticket` is drawn from.
   void Advance(absl::Time now, const Identity& identity, Ticket* next_ticket, std::vector<Effect>* effects);
 
@@ -41,6 +42,11 @@ class PushTracker {
   bool parked() const { return state_ == State::kParked; }
   // REQUIRES: holds().
   const Assignment& assignment() const { return assignment_; }
+  // Whether the delta starts from this version with these parameters. A server that lost versions makes them again, and
+  // with other deltas they are not the same.
+  bool StartsFrom(Version version, const std::string& digest) const {
+    return assignment_.round == version && base_digest_ == digest;
+  }
 
   // The delta's round is over: it cannot count unless it arrived before.
   bool round_closed() const { return round_closed_; }
@@ -67,6 +73,7 @@ class PushTracker {
 
   State state_ = State::kNone;
   Assignment assignment_;
+  std::string base_digest_;
   bool round_closed_ = false;
   Ticket ticket_ = 0;
   absl::Time retry_at_;

@@ -30,6 +30,11 @@ void WorkerMachine::On(const Prepared& event) {
 void WorkerMachine::On(const PullEnded& event) {
   if (!base_.OnEnded(event) || leaving_) return;
   if (event.status.ok()) {
+    if (push_.parked() && !push_.StartsFrom(event.version, event.digest)) {
+      AddNote(NoteKind::kDropped, push_.assignment().round, "its delta starts from other parameters than the server's",
+              true);
+      push_.Drop(effects_);
+    }
     if (event.differs) {
       CancelWorkInProgress("it starts from other parameters than the server's");
     } else {
@@ -89,7 +94,7 @@ void WorkerMachine::On(const TrainingEnded& event) {
   } else if (!event.non_finite.empty()) {
     Leave(kExitFailed, absl::StrCat("the delta of round ", event.round, " is not finite: ", event.non_finite), false);
   } else {
-    push_.Begin(work.assignment, !work.confirmed, effects_);
+    push_.Begin(work.assignment, base_.held_digest(), !work.confirmed, effects_);
   }
 }
 

@@ -1,11 +1,13 @@
 #include "worker/runtime/interval_runner.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "worker/runtime/interval_statistics.h"
 
@@ -32,6 +34,18 @@ class BatchBuffer {
   std::vector<std::int32_t> tokens_;
 };
 
+// A worker that cannot take a single step would thin the mean out with deltas of zero for ever: it ends.
+absl::Status JudgeSkipped(std::uint32_t skipped, const Assignment& assignment) {
+  if (skipped == 0) return absl::OkStatus();
+  Log(LogLevel::kWarning, "steps_skipped")
+      .Add("round", assignment.round)
+      .Add("skipped", skipped)
+      .Add("steps", assignment.inner_steps)
+      .Add("reason", "the gradient was not finite");
+  if (skipped < assignment.inner_steps) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("no step of ", assignment.inner_steps, " had a finite gradient"));
+}
+
 }  // namespace
 
 absl::StatusOr<IntervalReport> RunInterval(const EngineTools& tools, const Assignment& assignment) {
@@ -46,6 +60,7 @@ absl::StatusOr<IntervalReport> RunInterval(const EngineTools& tools, const Assig
   IntervalStatistics statistics(assignment.inner_steps);
   tools.board->IntervalBegan(assignment);
   std::uint64_t sample = assignment.first_sample;
+  std::uint32_t skipped = 0;  // steps whose gradient was not finite: the trainer changes nothing then
   for (std::uint32_t step = 0; step < assignment.inner_steps; ++step) {
     if (tools.cancel->load()) return absl::CancelledError("interval cancelled");
     const Instant begin = tools.clock->Now();
@@ -58,9 +73,11 @@ absl::StatusOr<IntervalReport> RunInterval(const EngineTools& tools, const Assig
                             .learning_rate = learning_rate,
                             .tokens = std::uint64_t{settings.batch_size} * settings.shape.context,
                             .duration = tools.clock->Now() - begin};
+    skipped += std::isfinite(result.gradient_norm) ? 0 : 1;
     statistics.Add(record);
     tools.board->StepDone(record);
   }
+  AUTOLOCO_RETURN_IF_ERROR(JudgeSkipped(skipped, assignment));
   return statistics.Report();
 }
 

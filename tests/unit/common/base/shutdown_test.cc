@@ -39,6 +39,15 @@ TEST(ShutdownTest, CountsTheSignals) {
   EXPECT_EQ(recorder.Await(2), (std::vector<std::pair<int, int>>{{SIGTERM, 1}, {SIGINT, 2}}));
 }
 
+TEST(ShutdownTest, ASignalToTheProcessAndItsGroupIsOneRequest) {
+  Recorder recorder;
+  const ShutdownSignals signals(&recorder);
+  raise(SIGTERM);
+  raise(SIGTERM);
+  raise(SIGINT);
+  EXPECT_EQ(recorder.Await(2), (std::vector<std::pair<int, int>>{{SIGTERM, 1}, {SIGINT, 2}}));
+}
+
 TEST(ShutdownTest, CountsAnewAndRestoresTheHandlers) {
   struct sigaction before = {};
   ASSERT_EQ(sigaction(SIGTERM, nullptr, &before), 0);

@@ -65,6 +65,16 @@ TEST(Sessions, SharedDataMustBeTheSame) {
   EXPECT_THAT(LastRefusal(script), StartsWith("data: workers share one dataset"));
 }
 
+TEST(Sessions, AWorkerWithWrongDataThatLeftDoesNotDecideForTheRun) {
+  CoreScript script;
+  const Ticket wrong = script.Hello("a");
+  script.Say(ReadyReceived{wrong, script.SenderOf("a"), SmallLayout(), 0, 50, 9});
+  script.Say(GoodbyeReceived{wrong, script.SenderOf("a"), ""});
+  script.Join("a");
+  script.Join("b");
+  EXPECT_EQ(script.Status().phase, RunPhase::kTraining);
+}
+
 TEST(Sessions, OwnDataMayDiffer) {
   CoreConfig config = SmallConfig();
   config.shared_data = false;

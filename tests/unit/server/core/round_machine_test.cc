@@ -347,7 +347,59 @@ TEST(RoundMachine, ARestartContinuesWhereTheSnapshotStands) {
   CoreScript after(WithoutEvaluation(), snapshot);
   after.Join("a");
   EXPECT_EQ(after.AssignmentOf("a"), (Assignment{1, 5, 5, 40, 20, 0, 0})) << "min_workers is enough after the first";
-  EXPECT_GT(after.SenderOf("a").worker.incarnation, before.SenderOf("b").worker.incarnation + 1000);
+  EXPECT_GT(after.SenderOf("a").worker.incarnation, before.SenderOf("b").worker.incarnation);
+}
+
+TEST(RoundMachine, IncarnationsOfAStartAreItsOwn) {
+  CoreConfig config = SmallConfig();
+  config.first_incarnation = 1'000'001;  // of the second start; the first one ended without a checkpoint
+  CoreScript script(config);
+  script.Join("a");
+  EXPECT_EQ(script.SenderOf("a").worker.incarnation, 1'000'001u);
+  script.Say(HelloReceived{90, {"", {"b", 1}}, 1});
+  EXPECT_THAT(std::string(script.Last<CloseSession>()->status.message()), HasSubstr("incarnation expired"));
+}
+
+TEST(RoundMachine, AFinishedRunThatIsStartedAgainEndsAtOnce) {
+  CoreSnapshot snapshot;
+  snapshot.version = 5;
+  snapshot.inner_steps_done = 23;
+  CoreScript script(SmallConfig(), snapshot);
+  script.RunTimers(absl::ZeroDuration());
+  ASSERT_TRUE(script.Last<RunFinished>());
+  EXPECT_EQ(script.Last<RunFinished>()->exit_code, 0);
+  EXPECT_TRUE(script.Last<RunFinished>()->completed);
+}
+
+TEST(RoundMachine, AnAbortedRoundIsEvaluatedAgainAndCountsOnce) {
+  CoreScript script;
+  script.Join("a");
+  script.Join("b");
+  for (int time = 0; time < 3; ++time) {
+    script.Evaluate("a", 30, 10);
+    script.Evaluate("b", 10, 10);
+    for (const char* name : {"a", "b"}) script.Say(GoodbyeReceived{script.SessionOf(name), script.SenderOf(name), ""});
+    script.Join("a");
+    script.Join("b");
+  }
+  EXPECT_EQ(script.Status().evaluations.size(), 1u);
+}
+
+TEST(RoundMachine, ShutdownStoresAgainWhatCouldNotBeStored) {
+  CoreConfig config = WithoutEvaluation();
+  config.checkpoint_every_rounds = 1;
+  CoreScript script(config);
+  script.Join("a");
+  script.Join("b");
+  PlayRound(&script, {"a", "b"});
+  script.Checkpoint(absl::ResourceExhaustedError("disk full"));
+  EXPECT_EQ(script.Decided(Reason::kCheckpointFailed), 1);
+  script.Clear();
+  script.Say(ShutdownRequested{"SIGTERM"});
+  ASSERT_TRUE(script.Last<StartCheckpoint>());
+  EXPECT_FALSE(script.Last<RunFinished>());
+  script.Checkpoint();
+  EXPECT_EQ(script.Last<RunFinished>()->exit_code, 0);
 }
 
 TEST(RoundMachine, TooFewWorkersForTooLongEndsWith75) {

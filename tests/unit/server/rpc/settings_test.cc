@@ -26,7 +26,8 @@ TEST(SettingsTest, TheCoreGetsTheRun) {
   const v1::ServerConfig config = Load({"--total-inner-steps", "23", "--interval.steps", "5", "--batch-size", "3",
                                         "--min-workers", "2", "--lease-seconds", "12", "--checkpoint-every-rounds", "4",
                                         "--evaluation.windows", "0", "--sharing", "own"});
-  const CoreConfig core = ToCoreConfig(config, "run-1", SomeLayout());
+  const CoreConfig core = ToCoreConfig(config, "run-1", 3, SomeLayout());
+  EXPECT_EQ(core.first_incarnation, 2'000'001u);
   EXPECT_EQ(core.run_id, "run-1");
   EXPECT_EQ(core.protocol_version, kProtocolVersion);
   EXPECT_EQ(core.interval.total_inner_steps, 23);
@@ -99,7 +100,7 @@ TEST(SettingsTest, TheCommitGetsTheCodec) {
 
 TEST(SettingsTest, APushMustFit) {
   v1::ServerConfig config = Load({});
-  CoreConfig core = ToCoreConfig(config, "run-1", SomeLayout());
+  CoreConfig core = ToCoreConfig(config, "run-1", 1, SomeLayout());
   EXPECT_TRUE(CheckPushFits(core, config.server()).ok());
   core.max_payload_bytes = config.server().max_push_bytes_in_flight() + 1;
   EXPECT_EQ(CheckPushFits(core, config.server()).code(), absl::StatusCode::kInvalidArgument);

@@ -61,7 +61,7 @@ TEST_F(EffectRunnerTest, PayloadsAreDroppedWhenTheirCommitIsDone) {
 
 TEST_F(EffectRunnerTest, RemembersTheEndOfTheRun) {
   EXPECT_FALSE(runner_.finished().has_value());
-  runner_.Run({RunFinished{75, "too few workers"}}, kStart);
+  runner_.Run({RunFinished{75, false, "too few workers"}}, kStart);
   EXPECT_EQ(runner_.finished()->exit_code, 75);
 }
 
