@@ -46,6 +46,7 @@ Arguments SmallRun(int total_steps, int steps, int workers) {
           "--warmup-steps=2",
           "--heartbeat-seconds=0.2",
           absl::StrCat("--total-inner-steps=", total_steps),
+          "--policy=fixed",
           absl::StrCat("--steps=", steps),
           absl::StrCat("--min-workers=", workers)};
 }

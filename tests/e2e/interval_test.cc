@@ -2,8 +2,10 @@
 // from the run's history.
 #include <signal.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -24,8 +26,9 @@ using ::testing::HasSubstr;
 constexpr int kTotalSteps = 160;
 
 Arguments AutolocoRun() {
-  return Concat(SmallRun(kTotalSteps, 6, 2),
-                {"--policy", "autoloco", "--inner.learning-rate", "0.02", "--calibration-rounds", "3"});
+  Arguments flags = SmallRun(kTotalSteps, 6, 2);
+  std::replace(flags.begin(), flags.end(), std::string("--policy=fixed"), std::string("--policy=autoloco"));
+  return Concat(std::move(flags), {"--inner.learning-rate=0.02", "--calibration-rounds=3"});
 }
 
 server::IntervalConfig PolicyOf(const Arguments& flags) {
@@ -114,8 +117,7 @@ TEST(IntervalTest, AKilledServerGoesOnWithTheSameHistory) {
   cluster.StartServer(flags);
   const auto first = cluster.StartWorker({.name = "dc1", .step_ms = 20});
   const auto second = cluster.StartWorker({.name = "dc2", .step_ms = 20});
-  cluster.WaitFor("version 7 stored",
-                  [](const v1::Status& s) { return s.version() >= 7 && IsTraining(s, "dc1"); });
+  cluster.WaitFor("version 7 stored", [](const v1::Status& s) { return s.version() >= 7 && IsTraining(s, "dc1"); });
   cluster.server().Signal(SIGKILL);
   EXPECT_EQ(ExitCode(&cluster.server()), 128 + SIGKILL);
   const server::CoreSnapshot before = Remembered(cluster);

@@ -62,8 +62,10 @@ absl::StatusOr<std::unique_ptr<Process>> Process::Start(const std::vector<std::s
   return std::unique_ptr<Process>(new Process(pid, output[0], error[0]));
 }
 
-Process::Process(pid_t pid, int output, int error)
-    : pid_(pid), reader_([this, output, error] { ReadStreams(output, error); }) {}
+// The reader starts once everything that it uses is there.
+Process::Process(pid_t pid, int output, int error) : pid_(pid) {
+  reader_ = std::thread([this, output, error] { ReadStreams(output, error); });
+}
 
 Process::~Process() {
   Signal(SIGKILL);
