@@ -1,5 +1,6 @@
-// autoloco-server: reads the configuration, puts the parts together, serves until the run is over. Exit codes: 0 done or
-// shut down, 2 wrong configuration or an address or folder in use, 75 too few workers, 1 anything else.
+// autoloco-server: reads the configuration, puts the parts together, serves until the run is over. Exit codes: 0 done
+// or shut down, 2 wrong configuration or an address or folder in use or out of reach, 75 too few workers, 1 anything
+// else.
 #include <memory>
 #include <string>
 #include <utility>
@@ -71,10 +72,9 @@ absl::StatusOr<int> Serve(const v1::ServerConfig& config) {
   CommitRunner commits({clock, &parameters, checkpoints.get(), telemetry.get(), &pool, &inbox},
                        ToCommitSettings(config.run()));
   RoundMachine core(core_config, initial.snapshot, clock->Now());
-  EventLoop loop({clock, &inbox, &core, &commits, &pool, telemetry.get(), &layout},
-                 ToLoopSettings(config, initial.checkpoint),
-                 parameters.Encode(initial.snapshot.version, initial.params_digest, config.run().codec().zstd_level(),
-                                   &pool));
+  EventLoop loop(
+      {clock, &inbox, &core, &commits, &pool, telemetry.get(), &layout}, ToLoopSettings(config, initial.checkpoint),
+      parameters.Encode(initial.snapshot.version, initial.params_digest, config.run().codec().zstd_level(), &pool));
   OpenCalls open_calls(clock);
   const RpcContext context{clock, &inbox, telemetry.get(), state.run_id(), config.run(), &open_calls};
   AUTOLOCO_ASSIGN_OR_RETURN(const std::unique_ptr<RpcServer> rpc, RpcServer::Start(ToListenOptions(options), &context));
@@ -100,7 +100,8 @@ absl::StatusOr<int> Serve(const v1::ServerConfig& config) {
 }
 
 bool IsOperatorsMistake(const absl::Status& status) {
-  return absl::IsInvalidArgument(status) || absl::IsFailedPrecondition(status);
+  return absl::IsInvalidArgument(status) || absl::IsFailedPrecondition(status) || absl::IsNotFound(status) ||
+         absl::IsPermissionDenied(status);
 }
 
 }  // namespace

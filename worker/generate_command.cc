@@ -101,8 +101,7 @@ int RunGenerateCommand(const std::vector<std::string>& arguments) {
   if (!command.ok()) return Fail(command.status(), 2);
   const absl::StatusOr<Model> model = ReadModelFolder(command->model);
   if (!model.ok()) return Fail(model.status(), 2);
-  const absl::StatusOr<std::string> text =
-      GenerateText(model->shape, model->parameters.values(), command->options);
+  const absl::StatusOr<std::string> text = GenerateText(model->shape, model->parameters.values(), command->options);
   if (!text.ok()) return Fail(text.status(), text.status().code() == absl::StatusCode::kInvalidArgument ? 2 : 1);
   const std::string whole = absl::StrCat(command->options.prompt, *text, "\n");
   return std::fwrite(whole.data(), 1, whole.size(), stdout) == whole.size() ? 0 : 1;

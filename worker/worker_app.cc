@@ -81,8 +81,10 @@ int RunWorker(const v1::WorkerOptions& options, TrainerFactory* factory) {
   RunLoop loop(ToMachineConfig(options, name), name, MonotonicClock(), &board);
   absl::StatusOr<std::unique_ptr<ServerClient>> client = ServerClient::Create(ToClientOptions(options, name), &loop);
   if (!client.ok()) {
-    Log(LogLevel::kError, "finished").Add("worker", name).Add("exit_code", kExitRefused).Add(
-        "reason", std::string(client.status().message()));
+    Log(LogLevel::kError, "finished")
+        .Add("worker", name)
+        .Add("exit_code", kExitRefused)
+        .Add("reason", std::string(client.status().message()));
     return kExitRefused;
   }
   StopOnSignal stop(&loop);

@@ -6,8 +6,8 @@
 
 namespace autoloco::worker {
 
-// `autoloco-worker [flags]`: loads the configuration, trains until the run is over, and returns the exit code: 0 done or
-// told to stop, 1 this worker failed, 2 configuration or refused by the server, 75 server not reached in time.
+// `autoloco-worker [flags]`: loads the configuration, trains until the run is over, and returns the exit code: 0 done
+// or told to stop, 1 this worker failed, 2 configuration or refused by the server, 75 server not reached in time.
 // `factory` is borrowed for the call.
 int RunWorkerApp(int argc, char** argv, TrainerFactory* factory);
 

@@ -10,9 +10,7 @@ namespace {
 
 void WriteLine(gpr_log_func_args* arguments) {
   const LogLevel level = arguments->severity == GPR_LOG_SEVERITY_ERROR ? LogLevel::kWarning : LogLevel::kDebug;
-  Log(level, "grpc")
-      .Add("text", arguments->message)
-      .Add("at", absl::StrCat(arguments->file, ":", arguments->line));
+  Log(level, "grpc").Add("text", arguments->message).Add("at", absl::StrCat(arguments->file, ":", arguments->line));
 }
 
 }  // namespace

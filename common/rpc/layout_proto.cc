@@ -27,8 +27,8 @@ absl::StatusOr<Layout> FromProto(const v1::LayoutProto& proto) {
   }
   AUTOLOCO_ASSIGN_OR_RETURN(Layout layout, Layout::Make(std::move(tensors)));
   if (layout.hash() != proto.hash()) {
-    return absl::InvalidArgumentError(absl::StrCat("layout hash: want ", layout.hash(), " for these tensors, got ",
-                                                   proto.hash()));
+    return absl::InvalidArgumentError(
+        absl::StrCat("layout hash: want ", layout.hash(), " for these tensors, got ", proto.hash()));
   }
   return layout;
 }

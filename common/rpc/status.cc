@@ -62,8 +62,7 @@ grpc::Status ToGrpcStatus(const absl::Status& status) {
 absl::Status FromGrpcStatus(const grpc::Status& status) {
   if (status.ok()) return absl::OkStatus();
   const std::string message = status.error_message();
-  return absl::Status(RowOf(status.error_code()).code,
-                      absl::string_view(message).substr(0, kStatusMessageBytesMax));
+  return absl::Status(RowOf(status.error_code()).code, absl::string_view(message).substr(0, kStatusMessageBytesMax));
 }
 
 const char* StatusCodeName(absl::StatusCode code) { return RowOf(code).name; }

@@ -60,6 +60,14 @@ const char* ReasonName(Reason reason) {
   return "unknown";
 }
 
+std::optional<Reason> ReasonFromName(absl::string_view name) {
+  for (int value = 0; value <= static_cast<int>(Reason::kCheckpointFailed); ++value) {
+    const Reason reason = static_cast<Reason>(value);
+    if (name == ReasonName(reason)) return reason;
+  }
+  return std::nullopt;
+}
+
 const char* DecisionKindName(DecisionKind kind) {
   switch (kind) {
     case DecisionKind::kMembership: return "membership";

@@ -2,6 +2,10 @@
 #ifndef AUTOLOCO_SERVER_CORE_REASONS_H_
 #define AUTOLOCO_SERVER_CORE_REASONS_H_
 
+#include <optional>
+
+#include "absl/strings/string_view.h"
+
 namespace autoloco::server {
 
 // Why the core did what it did: the same words in the log, in `autoloco status` and as a metric label.
@@ -68,6 +72,8 @@ enum class Reason {
 
 // The name used in logs and labels, e.g. "lease_expired".
 const char* ReasonName(Reason reason);
+// The reason with this name; empty: none has it.
+std::optional<Reason> ReasonFromName(absl::string_view name);
 const char* DecisionKindName(DecisionKind kind);
 
 }  // namespace autoloco::server

@@ -59,4 +59,20 @@ absl::StatusOr<v1::Status> AdminClient::GetStatus(absl::Duration timeout) const 
   return reply;
 }
 
+absl::StatusOr<v1::Rounds> AdminClient::GetRounds(absl::Duration timeout) const {
+  v1::Rounds all;
+  while (true) {
+    grpc::ClientContext context;
+    context.set_deadline(DeadlineAfter(timeout));
+    v1::GetRoundsRequest request;
+    request.set_first_round(static_cast<std::uint64_t>(all.rounds_size()));
+    v1::Rounds reply;
+    const grpc::Status status = stub_->GetRounds(&context, request, &reply);
+    if (!status.ok()) return Explain(status, address_, timeout);
+    all.mutable_rounds()->MergeFrom(reply.rounds());
+    all.set_rounds_committed(reply.rounds_committed());
+    if (reply.rounds_size() == 0) return all;
+  }
+}
+
 }  // namespace autoloco::server

@@ -20,6 +20,8 @@ class AdminClient {
   static absl::StatusOr<AdminClient> Open(const std::string& address, bool insecure);
 
   absl::StatusOr<v1::Status> GetStatus(absl::Duration timeout) const;
+  // Every committed round, asked for in as many calls as it takes; `timeout` holds for each.
+  absl::StatusOr<v1::Rounds> GetRounds(absl::Duration timeout) const;
 
  private:
   AdminClient(std::string address, std::unique_ptr<v1::Admin::Stub> stub);

@@ -7,12 +7,13 @@
 #include <iomanip>
 
 #include "server/ctl/command.h"
+#include "server/ctl/rounds_command.h"
 #include "server/ctl/status_command.h"
 
 namespace autoloco::server {
 namespace {
 
-constexpr std::array<const Command*, 1> kCommands = {&kStatusCommand};
+constexpr std::array<const Command*, 2> kCommands = {&kStatusCommand, &kRoundsCommand};
 
 void PrintHelp(std::ostream& out) {
   out << "Usage: autoloco COMMAND [OPTIONS]\n\n"

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "google/protobuf/util/json_util.h"
+#include "server/ctl/text_table.h"
 
 namespace autoloco::server {
 namespace {
@@ -21,12 +22,6 @@ std::string PhaseName(v1::Status::Phase phase) {
   constexpr char kPrefix[] = "PHASE_";
   if (name.compare(0, sizeof(kPrefix) - 1, kPrefix) != 0) return absl::StrCat("phase ", static_cast<int>(phase));
   return absl::AsciiStrToLower(name.substr(sizeof(kPrefix) - 1));
-}
-
-std::string Printable(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, '?');
-  return text;
 }
 
 // Three digits and a decimal prefix: 999 -> "999 B", 1234567 -> "1.23 MB".
@@ -80,6 +75,9 @@ std::string Summary(const v1::Status& status) {
   absl::StrAppendFormat(&text, "inner steps %d of %d (%.1f %%), interval %d, %d of all workers\n",
                         status.inner_steps_done(), status.inner_steps_total(), percent, status.interval_steps(),
                         status.worker_inner_steps());
+  if (!status.interval_reason().empty()) {
+    absl::StrAppend(&text, "interval    ", Printable(status.interval_reason()), "\n");
+  }
   absl::StrAppendFormat(&text, "workers     %d alive, %d assigned, %d contributed, %d applied in the last commit\n",
                         status.alive(), status.assigned(), status.contributed(), status.applied());
   absl::StrAppend(&text, "loss        ", LossLine(status), "\n");
@@ -89,8 +87,6 @@ std::string Summary(const v1::Status& status) {
   absl::StrAppend(&text, "checkpoint  ", OrNone(status.checkpoint()), "\n");
   return text;
 }
-
-using Row = std::vector<std::string>;
 
 Row WorkerRow(const v1::WorkerStatus& worker) {
   return {Printable(worker.name()),
@@ -105,28 +101,6 @@ Row WorkerRow(const v1::WorkerStatus& worker) {
           Printable(worker.reason())};
 }
 
-// Columns as wide as their widest cell; text to the left, numbers to the right, the last one as it comes.
-std::string Columns(const std::vector<Row>& rows) {
-  constexpr std::array<bool, 10> kLeft = {true, false, true, false, false, false, false, false, false, true};
-  std::array<std::size_t, kLeft.size()> widths = {};
-  for (const Row& row : rows) {
-    for (std::size_t column = 0; column < row.size(); ++column) {
-      widths[column] = std::max(widths[column], row[column].size());
-    }
-  }
-  std::string text;
-  for (const Row& row : rows) {
-    std::string line;
-    for (std::size_t column = 0; column < row.size(); ++column) {
-      const std::string padding(widths[column] - row[column].size(), ' ');
-      absl::StrAppend(&line, column == 0 ? "" : "  ", kLeft[column] ? row[column] + padding : padding + row[column]);
-    }
-    absl::StripTrailingAsciiWhitespace(&line);
-    absl::StrAppend(&text, line, "\n");
-  }
-  return text;
-}
-
 }  // namespace
 
 std::string StatusTable(const v1::Status& status) {
@@ -135,7 +109,7 @@ std::string StatusTable(const v1::Status& status) {
   std::vector<Row> rows = {
       {"WORKER", "LIFE", "STATE", "VERSION", "STEPS", "LOSS", "TOKENS/S", "COMPUTING", "HEARD", "REASON"}};
   for (const v1::WorkerStatus& worker : status.workers()) rows.push_back(WorkerRow(worker));
-  return absl::StrCat(text, "\n", Columns(rows));
+  return absl::StrCat(text, "\n", Columns(rows, {true, false, true, false, false, false, false, false, false, true}));
 }
 
 absl::StatusOr<std::string> StatusJson(const v1::Status& status) {

@@ -3,6 +3,7 @@
 #define AUTOLOCO_SERVER_RPC_ADMIN_SERVICE_H_
 
 #include "autoloco/v1/admin.grpc.pb.h"
+#include "server/rpc/rounds_call.h"
 #include "server/rpc/rpc_context.h"
 #include "server/rpc/unary_call.h"
 
@@ -17,6 +18,10 @@ class AdminService final : public v1::Admin::CallbackService {
   grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext*, const v1::GetStatusRequest*,
                                       v1::Status* reply) override {
     return new StatusReactor(context_, reply);
+  }
+  grpc::ServerUnaryReactor* GetRounds(grpc::CallbackServerContext*, const v1::GetRoundsRequest* request,
+                                      v1::Rounds* reply) override {
+    return new RoundsReactor(context_, request, reply);
   }
 
  private:

@@ -61,8 +61,13 @@ absl::StatusOr<SessionEvent> FromReady(const v1::Ready& ready, Ticket session) {
 absl::StatusOr<SessionEvent> FromProgress(const v1::Progress& progress, Ticket session) {
   AUTOLOCO_ASSIGN_OR_RETURN(Sender sender, ToSender(progress.identity()));
   AUTOLOCO_ASSIGN_OR_RETURN(const WorkerPhase phase, ToPhase(progress.phase()));
-  Progress native{phase,           progress.round(),             progress.steps_done(),
-                  progress.loss(), progress.tokens_per_second(), progress.compute_share(), std::nullopt};
+  Progress native{phase,
+                  progress.round(),
+                  progress.steps_done(),
+                  progress.loss(),
+                  progress.tokens_per_second(),
+                  progress.compute_share(),
+                  std::nullopt};
   if (progress.has_evaluation()) {
     native.evaluation = EvaluationPart{progress.evaluation().version(), progress.evaluation().loss_sum(),
                                        progress.evaluation().tokens()};
@@ -124,7 +129,8 @@ class MessageFiller {
     message_->mutable_abort()->set_reason(effect.reason);
   }
   void operator()(const SendDrain& effect) const {
-    message_->mutable_drain()->set_cause(effect.run_done ? v1::Drain::CAUSE_RUN_DONE : v1::Drain::CAUSE_SERVER_SHUTDOWN);
+    message_->mutable_drain()->set_cause(effect.run_done ? v1::Drain::CAUSE_RUN_DONE
+                                                         : v1::Drain::CAUSE_SERVER_SHUTDOWN);
     message_->mutable_drain()->set_reason(effect.reason);
   }
 
@@ -167,6 +173,7 @@ void FillRun(const RunStatus& run, v1::Status* proto) {
   proto->set_inner_steps_done(run.inner_steps_done);
   proto->set_inner_steps_total(run.inner_steps_total);
   proto->set_interval_steps(run.interval_steps);
+  proto->set_interval_reason(run.interval_reason);
   proto->set_alive(run.alive);
   proto->set_assigned(run.assigned);
   proto->set_contributed(run.contributed);

@@ -11,10 +11,10 @@
 #include "common/base/ids.h"
 #include "common/codec/delta_codec.h"
 #include "server/core/events.h"
+#include "server/rpc/rpc_context.h"
 #include "server/runtime/calls.h"
 #include "server/runtime/encoded_snapshot.h"
 #include "server/runtime/inputs.h"
-#include "server/rpc/rpc_context.h"
 
 namespace autoloco::server {
 

@@ -4,6 +4,9 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/config/convert.h"
+#include "common/config/intervals.h"
 #include "common/rpc/protocol.h"
 #include "server/rpc/convert.h"
 
@@ -14,7 +17,73 @@ constexpr std::uint32_t kStreamsPerConnectionMax = 64;
 constexpr std::size_t kCallsPerWorkerMax = 8;  // session, push, pull and a few that the worker has given up already
 constexpr std::size_t kOtherCallsMax = 256;
 
+IntervalPolicy ToPolicy(v1::IntervalConfig::Policy policy) {
+  switch (policy) {
+    case v1::IntervalConfig::POLICY_AUTOLOCO: return IntervalPolicy::kAutoloco;
+    case v1::IntervalConfig::POLICY_QSR: return IntervalPolicy::kQsr;
+    case v1::IntervalConfig::POLICY_PATH: return IntervalPolicy::kPath;
+    case v1::IntervalConfig::POLICY_DISPERSION: return IntervalPolicy::kDispersion;
+    case v1::IntervalConfig::POLICY_ADACOMM: return IntervalPolicy::kAdacomm;
+    case v1::IntervalConfig::POLICY_RANDOM: return IntervalPolicy::kRandom;
+    case v1::IntervalConfig::POLICY_REPLAY: return IntervalPolicy::kReplay;
+    default: AUTOLOCO_CHECK(policy == v1::IntervalConfig::POLICY_FIXED); return IntervalPolicy::kFixed;
+  }
+}
+
+OuterCorrection ToCorrection(v1::OuterConfig::Correction correction, IntervalPolicy policy) {
+  switch (correction) {
+    case v1::OuterConfig::CORRECTION_NONE: return OuterCorrection::kNone;
+    case v1::OuterConfig::CORRECTION_MOMENTUM: return OuterCorrection::kMomentum;
+    case v1::OuterConfig::CORRECTION_VELOCITY: return OuterCorrection::kVelocity;
+    case v1::OuterConfig::CORRECTION_COMPOSITION: return OuterCorrection::kComposition;
+    case v1::OuterConfig::CORRECTION_BOUNDED: return OuterCorrection::kBounded;
+    default: AUTOLOCO_CHECK(correction == v1::OuterConfig::CORRECTION_AUTO);
+  }
+  return policy == IntervalPolicy::kFixed ? OuterCorrection::kNone : OuterCorrection::kBounded;
+}
+
+bool ToBool(v1::Choice choice, bool automatic) {
+  return choice == v1::CHOICE_AUTO ? automatic : choice == v1::CHOICE_ON;
+}
+
 }  // namespace
+
+IntervalConfig ToIntervalConfig(const v1::RunConfig& run) {
+  const v1::IntervalConfig& proto = run.interval();
+  IntervalConfig config;
+  config.policy = ToPolicy(proto.policy());
+  config.steps = proto.steps();
+  const StepLimits limits = ToStepLimits(proto);
+  config.steps_min = limits.least;
+  config.steps_max = limits.most;
+  config.total_inner_steps = run.total_inner_steps();
+  config.schedule = ToScheduleConfig(run);
+  config.learning_rate_power = proto.learning_rate_power();
+  config.agreement_power = proto.agreement_power();
+  config.dispersion_power = proto.dispersion_power();
+  config.calibration_rounds = proto.calibration_rounds();
+  const bool pinned = config.policy == IntervalPolicy::kFixed || config.policy == IntervalPolicy::kRandom ||
+                      config.policy == IntervalPolicy::kReplay;
+  config.spike_guard = ToBool(proto.spike_guard(), !pinned);
+  config.target_rounds = proto.target_rounds();
+  config.seed = run.seed();
+  config.replay = ParseIntervals(proto.replay()).value();
+  return config;
+}
+
+OuterSettings ToOuterSettings(const v1::RunConfig& run) {
+  const v1::OuterConfig& proto = run.outer();
+  const IntervalPolicy policy = ToPolicy(run.interval().policy());
+  OuterSettings settings;
+  settings.learning_rate = proto.learning_rate();
+  settings.momentum = {proto.momentum(), proto.nesterov()};
+  settings.correction = ToCorrection(proto.correction(), policy);
+  settings.reference_learning_rate_sum = proto.reference_learning_rate_sum() > 0
+                                             ? proto.reference_learning_rate_sum()
+                                             : run.interval().steps() * run.inner().learning_rate();
+  settings.final_average = ToBool(proto.final_average(), policy != IntervalPolicy::kFixed);
+  return settings;
+}
 
 CoreConfig ToCoreConfig(const v1::ServerConfig& config, const std::string& run_id, const Layout& layout) {
   const v1::RunConfig& run = config.run();
@@ -22,8 +91,8 @@ CoreConfig ToCoreConfig(const v1::ServerConfig& config, const std::string& run_i
   core.run_id = run_id;
   core.protocol_version = kProtocolVersion;
   core.layout = layout;
-  core.total_inner_steps = run.total_inner_steps();
-  core.interval_steps = run.interval().steps();
+  core.interval = ToIntervalConfig(run);
+  core.outer = ToOuterSettings(run);
   core.batch_size = run.inner().batch_size();
   core.shared_data = run.data().sharing() == v1::DataConfig::SHARING_SHARED;
   core.evaluate = run.evaluation().windows() > 0;
@@ -42,7 +111,6 @@ CoreConfig ToCoreConfig(const v1::ServerConfig& config, const std::string& run_i
 
 CommitRunner::Settings ToCommitSettings(const v1::RunConfig& run) {
   CommitRunner::Settings settings;
-  settings.outer = {run.outer().learning_rate(), run.outer().momentum(), run.outer().nesterov()};
   settings.codec = ToCodec(run.codec().delta());
   settings.zstd_level = run.codec().zstd_level();
   return settings;
@@ -76,9 +144,9 @@ std::size_t ThreadCount(const v1::ServerOptions& options) {
 
 absl::Status CheckPushFits(const CoreConfig& core, const v1::ServerOptions& options) {
   if (core.max_payload_bytes <= options.max_push_bytes_in_flight()) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("server.max_push_bytes_in_flight: want at least ", core.max_payload_bytes,
-                   ", the size of one push of this model, got ", options.max_push_bytes_in_flight()));
+  return absl::InvalidArgumentError(absl::StrCat("server.max_push_bytes_in_flight: want at least ",
+                                                 core.max_payload_bytes, ", the size of one push of this model, got ",
+                                                 options.max_push_bytes_in_flight()));
 }
 
 }  // namespace autoloco::server

@@ -17,6 +17,8 @@ namespace autoloco::server {
 
 // REQUIRES of all: every setting of `config` is set, as LoadServerConfig leaves it.
 
+IntervalConfig ToIntervalConfig(const v1::RunConfig& run);
+OuterSettings ToOuterSettings(const v1::RunConfig& run);
 CoreConfig ToCoreConfig(const v1::ServerConfig& config, const std::string& run_id, const Layout& layout);
 CommitRunner::Settings ToCommitSettings(const v1::RunConfig& run);
 EventLoop::Settings ToLoopSettings(const v1::ServerConfig& config, const std::string& checkpoint);

@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -76,6 +77,13 @@ struct ServerStatus {
   std::uint64_t bytes_up = 0;    // payload bytes received
   std::uint64_t bytes_down = 0;  // payload bytes sent
   absl::Duration uptime;
+};
+
+// Answers with a part of the history of rounds.
+class RoundsCall : public Call {
+ public:
+  // Ends the call. `history` is borrowed for the call.
+  virtual void Answer(const std::vector<RoundRecord>& history) = 0;
 };
 
 class StatusCall : public Call {

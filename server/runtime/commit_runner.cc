@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/base/log.h"
+#include "server/kernels/outer_step.h"
 
 namespace autoloco::server {
 namespace {
@@ -15,6 +16,13 @@ namespace {
       .Add("reason", reason)
       .Add("advice", "parameters in memory are unusable; start the server again to go on from the newest checkpoint");
   std::abort();
+}
+
+OuterCoefficients ToCoefficients(const OuterStep& step) {
+  OuterCoefficients coefficients{step.learning_rate, step.momentum.mu, step.momentum.nesterov};
+  const OuterFactors& factors = step.factors;
+  if (!factors.plain) coefficients.corrected = CorrectedStep{factors.a, factors.c, factors.p, factors.g};
+  return coefficients;
 }
 
 CommitStats ToStats(const OuterStepStatistics& statistics, const CommitRunner::CommitJob& job) {
@@ -46,7 +54,7 @@ void CommitRunner::RunCommit(const CommitJob& job) {
   }
   ParameterStore& parameters = *tools_.parameters;
   const absl::StatusOr<OuterStepStatistics> statistics =
-      ApplyOuterStep(contributions, settings_.outer, parameters.params(), parameters.momentum(), tools_.pool);
+      ApplyOuterStep(contributions, ToCoefficients(job.step), parameters.params(), parameters.momentum(), tools_.pool);
   if (!statistics.ok()) EndProcess(job.round, statistics.status().ToString());
   if (!statistics->finite) EndProcess(job.round, "the outer step gave values that are not finite: the run diverged");
 
@@ -54,8 +62,7 @@ void CommitRunner::RunCommit(const CommitJob& job) {
   finished.event.round = job.round;
   finished.event.params_digest = parameters.ParamsDigest();
   finished.event.stats = ToStats(*statistics, job);
-  finished.snapshot =
-      parameters.Encode(job.round + 1, finished.event.params_digest, settings_.zstd_level, tools_.pool);
+  finished.snapshot = parameters.Encode(job.round + 1, finished.event.params_digest, settings_.zstd_level, tools_.pool);
   tools_.telemetry->OnCommit(tools_.clock->Now() - start);
   tools_.inbox->Post(std::move(finished));
 }

@@ -1,6 +1,6 @@
 // The thread that changes the parameters and writes checkpoints of them, one job after the other in the order given:
-// nothing else touches the parameters while the loop runs, so a checkpoint asked for before a commit sees what was there
-// before it.
+// nothing else touches the parameters while the loop runs, so a checkpoint asked for before a commit sees what was
+// there before it.
 #ifndef AUTOLOCO_SERVER_RUNTIME_COMMIT_RUNNER_H_
 #define AUTOLOCO_SERVER_RUNTIME_COMMIT_RUNNER_H_
 
@@ -12,8 +12,8 @@
 #include "common/base/ids.h"
 #include "common/base/parallel.h"
 #include "common/codec/delta_codec.h"
+#include "server/core/outer_schedule.h"
 #include "server/core/types.h"
-#include "server/kernels/outer_step.h"
 #include "server/runtime/inbox.h"
 #include "server/runtime/parameter_store.h"
 #include "server/runtime/payload.h"
@@ -34,7 +34,6 @@ class CommitRunner {
     Inbox* inbox = nullptr;    // CommitFinished and CheckpointFinished go there
   };
   struct Settings {
-    OuterCoefficients outer;
     Codec codec = Codec::kFp32;  // of the payloads
     int zstd_level = 1;          // of the snapshot
   };
@@ -49,6 +48,7 @@ class CommitRunner {
   struct CommitJob {
     Round round = 0;
     std::vector<Delta> deltas;
+    OuterStep step = {};
   };
   // Turns the deltas into version round + 1; CommitFinished follows. A commit that fails half-way leaves parameters
   // that nobody may use: the process ends with one line then, and the next start goes on from the newest checkpoint.

@@ -33,6 +33,7 @@ void EffectRunner::Do(const StartCommit& effect, Instant) {
   AUTOLOCO_CHECK(committing_.empty());
   CommitRunner::CommitJob job;
   job.round = effect.round;
+  job.step = effect.step;
   for (const StartCommit::Contribution& contribution : effect.contributions) {
     std::shared_ptr<Payload> payload = payloads_->Find(contribution.payload);
     AUTOLOCO_CHECK(payload != nullptr);

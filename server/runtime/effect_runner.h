@@ -56,8 +56,8 @@ class EffectRunner {
   PayloadStore* const payloads_;
   CommitRunner* const commits_;
   Telemetry* const telemetry_;
-  std::string admission_reason_;          // of the event being worked off
-  std::vector<Ticket> committing_;        // payloads of the commit under way
+  std::string admission_reason_;    // of the event being worked off
+  std::vector<Ticket> committing_;  // payloads of the commit under way
   std::optional<RunFinished> finished_;
 };
 

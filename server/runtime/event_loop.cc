@@ -113,6 +113,8 @@ void EventLoop::Handle(const CallInput& input) {
 
 void EventLoop::Handle(const StatusParked& input) { input.call->Answer(Status(tools_.clock->Now())); }
 
+void EventLoop::Handle(const RoundsParked& input) { input.call->Answer(tools_.core->History()); }
+
 void EventLoop::Handle(const CommitFinished& input) {
   runner_.OnCommitFinished();
   calls_.pulls().SetSnapshot(input.snapshot);

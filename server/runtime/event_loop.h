@@ -80,6 +80,7 @@ class EventLoop {
   template <typename CallInput>
   void Handle(const CallInput& input);
   void Handle(const StatusParked& input);
+  void Handle(const RoundsParked& input);
   void Handle(const CommitFinished& input);
   void Handle(const CheckpointFinished& input);
   void Handle(const ShutdownAsked& input);

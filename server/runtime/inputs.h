@@ -96,6 +96,9 @@ struct PushStatusParked {
 struct StatusParked {
   StatusCall* call = nullptr;
 };
+struct RoundsParked {
+  RoundsCall* call = nullptr;
+};
 
 // ---------------------------------------------------------------------------------------------------- slow work
 struct CommitFinished {
@@ -119,7 +122,7 @@ struct StopLoop {};
 
 using Input = std::variant<CallRejected, SessionOpened, SessionRead, SessionMalformed, SessionEnded, SessionWritten,
                            PushStarted, PushHeaderRead, PushMalformed, PushPayloadEnded, PushAbandoned, PushChecked,
-                           PullParked, PullEnded, PushStatusParked, StatusParked, CommitFinished, CheckpointFinished,
+                           PullParked, PullEnded, PushStatusParked, StatusParked, RoundsParked, CommitFinished, CheckpointFinished,
                            ShutdownAsked, CloseCalls, StopLoop>;
 
 }  // namespace autoloco::server

@@ -14,7 +14,8 @@ Payload::Payload(std::unique_ptr<std::byte[]> bytes, std::uint64_t size_bytes, s
 absl::StatusOr<std::shared_ptr<Payload>> Payload::Allocate(std::uint64_t size_bytes, std::size_t chunk_bytes_max) {
   std::unique_ptr<std::byte[]> bytes(new (std::nothrow) std::byte[size_bytes]);
   if (bytes == nullptr) {
-    return absl::ResourceExhaustedError(absl::StrCat("no memory for a push of ", size_bytes, " bytes; come back later"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("no memory for a push of ", size_bytes, " bytes; come back later"));
   }
   return std::shared_ptr<Payload>(new Payload(std::move(bytes), size_bytes, chunk_bytes_max));
 }
@@ -30,8 +31,8 @@ absl::Status Payload::Take(std::uint64_t offset, absl::string_view data) {
     return absl::OutOfRangeError(absl::StrCat("chunk of the push: want offset ", received, ", got ", offset));
   }
   if (data.size() > size_ - received) {
-    return absl::OutOfRangeError(absl::StrCat("push: want ", size_, " bytes in all, got at least ",
-                                              received + data.size()));
+    return absl::OutOfRangeError(
+        absl::StrCat("push: want ", size_, " bytes in all, got at least ", received + data.size()));
   }
   std::memcpy(bytes_.get() + received, data.data(), data.size());
   received_.store(received + data.size(), std::memory_order_relaxed);

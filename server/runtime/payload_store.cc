@@ -9,9 +9,9 @@ namespace autoloco::server {
 absl::StatusOr<std::shared_ptr<Payload>> PayloadStore::Admit(Ticket ticket, std::uint64_t size_bytes) {
   AUTOLOCO_CHECK(!held_.contains(ticket));
   if (size_bytes > in_flight_bytes_max_ - in_flight_bytes_) {
-    return absl::ResourceExhaustedError(absl::StrCat("a push of ", size_bytes, " bytes does not fit now: ",
-                                                     in_flight_bytes_, " of ", in_flight_bytes_max_,
-                                                     " bytes are in flight; come back later"));
+    return absl::ResourceExhaustedError(absl::StrCat("a push of ", size_bytes,
+                                                     " bytes does not fit now: ", in_flight_bytes_, " of ",
+                                                     in_flight_bytes_max_, " bytes are in flight; come back later"));
   }
   AUTOLOCO_ASSIGN_OR_RETURN(std::shared_ptr<Payload> payload, Payload::Allocate(size_bytes, chunk_bytes_max_));
   in_flight_bytes_ += size_bytes;

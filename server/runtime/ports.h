@@ -1,5 +1,5 @@
-// What the runtime asks of the rooms above it: storage and telemetry. main.cc plugs the real ones in; the simulation and
-// tests plug in their own.
+// What the runtime asks of the rooms above it: storage and telemetry. main.cc plugs the real ones in; the simulation
+// and tests plug in their own.
 #ifndef AUTOLOCO_SERVER_RUNTIME_PORTS_H_
 #define AUTOLOCO_SERVER_RUNTIME_PORTS_H_
 
@@ -39,8 +39,8 @@ class CheckpointStore {
 
 enum class Direction { kPush, kPull };
 
-// Where everything that happens is seen: metrics and log lines. Thread-safe, and quick: never blocks on I/O other than a
-// log line.
+// Where everything that happens is seen: metrics and log lines. Thread-safe, and quick: never blocks on I/O other than
+// a log line.
 class Telemetry {
  public:
   virtual ~Telemetry() = default;

@@ -15,7 +15,7 @@
 namespace autoloco::server {
 
 struct PushCheck {
-  absl::Status status;     // not OK: DATA_LOSS (digest, checksum) or INVALID_ARGUMENT (format), naming the block
+  absl::Status status;  // not OK: DATA_LOSS (digest, checksum) or INVALID_ARGUMENT (format), naming the block
   bool finite = true;
   std::string non_finite;  // the first value that is not: "tensor[index] = nan"
 };

@@ -150,9 +150,9 @@ void PushTable::Tick(Instant now) {
 
 void PushTable::CutIfStalled(Iterator it, std::uint64_t received, Instant now) {
   if (!it->second.watch.Stalled(received, now, stall_timeout_)) return;
-  GiveUp(it, absl::DeadlineExceededError(absl::StrCat("push: less than ", TransferWatch::kLeastBytes, " bytes came in ",
-                                                      absl::FormatDuration(stall_timeout_), "; ", received,
-                                                      " in all")));
+  GiveUp(it,
+         absl::DeadlineExceededError(absl::StrCat("push: less than ", TransferWatch::kLeastBytes, " bytes came in ",
+                                                  absl::FormatDuration(stall_timeout_), "; ", received, " in all")));
 }
 
 std::uint64_t PushTable::bytes_received() const {

@@ -69,8 +69,8 @@ void SessionTable::Send(Ticket session, const SessionMessage& message, Instant n
   if (it == sessions_.end() || it->second.closing.has_value()) return;
   if (it->second.queue.size() >= kQueueMax) {
     it->second.queue.clear();
-    it->second.closing = absl::ResourceExhaustedError(
-        absl::StrCat("session: ", kQueueMax, " messages wait and none is taken"));
+    it->second.closing =
+        absl::ResourceExhaustedError(absl::StrCat("session: ", kQueueMax, " messages wait and none is taken"));
     it->second.closing_since = now;
     Cut(it);
     return;
@@ -99,8 +99,10 @@ void SessionTable::Tick(Instant now) {
     if (session.closing.has_value()) {
       if (!session.cut && now - session.closing_since >= kFlushTimeout) Cut(it);
     } else if (!session.hello && now - session.opened >= hello_timeout_) {
-      StartClosing(it, absl::DeadlineExceededError(
-                           absl::StrCat("session: no Hello within ", absl::FormatDuration(hello_timeout_))), now);
+      StartClosing(
+          it,
+          absl::DeadlineExceededError(absl::StrCat("session: no Hello within ", absl::FormatDuration(hello_timeout_))),
+          now);
     }
   }
 }

@@ -23,7 +23,7 @@ namespace autoloco::server {
 // Loop thread only.
 class SessionTable {
  public:
-  static constexpr std::size_t kQueueMax = 64;                          // messages that wait on one session
+  static constexpr std::size_t kQueueMax = 64;                       // messages that wait on one session
   static constexpr absl::Duration kFlushTimeout = absl::Seconds(5);  // of a session that is being closed
 
   // Events for the core are appended to `events`, which must outlive the table.

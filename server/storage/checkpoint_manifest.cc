@@ -1,7 +1,5 @@
 #include "server/storage/checkpoint_manifest.h"
 
-#include <cmath>
-#include <limits>
 #include <span>
 #include <utility>
 
@@ -10,140 +8,17 @@
 #include "common/base/digest.h"
 #include "common/base/file.h"
 #include "common/base/status_macros.h"
-#include "nlohmann/json.hpp"
+#include "server/storage/json_fields.h"
+#include "server/storage/snapshot_json.h"
 
 namespace autoloco::server {
 namespace {
-
-using Json = nlohmann::json;
-
-// JSON has no NaN and no infinity: they are written as text. Finite numbers come back bit for bit.
-Json NumberToJson(double value) {
-  if (std::isnan(value)) return "nan";
-  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
-  return value;
-}
 
 std::string DumpLine(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 std::string DigestOf(const Json& manifest) {
   const std::string text = DumpLine(manifest);
   return Digest128(std::as_bytes(std::span<const char>(text)));
-}
-
-// Reads fields out of one object; the first problem stays in status().
-class FieldReader {
- public:
-  explicit FieldReader(const Json& object, absl::Status* status) : object_(object), status_(status) {}
-
-  void Read(const char* key, std::uint64_t* value) {
-    const Json* const field = Find(key);
-    if (field == nullptr) return;
-    if (!field->is_number_unsigned()) return Refuse(key, "a whole number");
-    *value = field->get<std::uint64_t>();
-  }
-  void Read(const char* key, std::string* value) {
-    const Json* const field = Find(key);
-    if (field == nullptr) return;
-    if (!field->is_string()) return Refuse(key, "text");
-    *value = field->get<std::string>();
-  }
-  void Read(const char* key, bool* value) {
-    const Json* const field = Find(key);
-    if (field == nullptr) return;
-    if (!field->is_boolean()) return Refuse(key, "true or false");
-    *value = field->get<bool>();
-  }
-  void Read(const char* key, double* value) {
-    const Json* const field = Find(key);
-    if (field == nullptr) return;
-    if (field->is_number()) {
-      *value = field->get<double>();
-    } else if (*field == "nan") {
-      *value = std::numeric_limits<double>::quiet_NaN();
-    } else if (*field == "inf" || *field == "-inf") {
-      *value = *field == "inf" ? std::numeric_limits<double>::infinity() : -std::numeric_limits<double>::infinity();
-    } else {
-      Refuse(key, "a number");
-    }
-  }
-  // Null after a problem.
-  const Json* Array(const char* key) {
-    const Json* const field = Find(key);
-    if (field == nullptr || field->is_array()) return field;
-    Refuse(key, "an array");
-    return nullptr;
-  }
-  const Json* Object(const char* key) {
-    const Json* const field = Find(key);
-    if (field == nullptr || field->is_object()) return field;
-    Refuse(key, "an object");
-    return nullptr;
-  }
-
- private:
-  const Json* Find(const char* key) {
-    if (object_.is_object()) {
-      const auto found = object_.find(key);
-      if (found != object_.end()) return &*found;
-    }
-    if (status_->ok()) *status_ = absl::DataLossError(absl::StrCat("no ", key));
-    return nullptr;
-  }
-  void Refuse(const char* key, const char* want) {
-    if (status_->ok()) *status_ = absl::DataLossError(absl::StrCat(key, ": want ", want));
-  }
-
-  const Json& object_;
-  absl::Status* const status_;
-};
-
-Json SnapshotToJson(const CoreSnapshot& snapshot) {
-  Json evaluations = Json::array();
-  for (const EvaluationPoint& point : snapshot.evaluations) {
-    evaluations.push_back({{"version", point.version},
-                           {"inner_step", point.inner_step},
-                           {"loss", NumberToJson(point.loss)},
-                           {"tokens", point.tokens}});
-  }
-  return {{"version", snapshot.version},
-          {"inner_steps_done", snapshot.inner_steps_done},
-          {"next_sample", snapshot.next_sample},
-          {"next_sample_by_worker", snapshot.next_sample_by_worker},
-          {"next_incarnation", snapshot.next_incarnation},
-          {"rounds_aborted", snapshot.rounds_aborted},
-          {"worker_inner_steps", snapshot.worker_inner_steps},
-          {"evaluations", std::move(evaluations)}};
-}
-
-CoreSnapshot ParseSnapshot(const Json& object, absl::Status* status) {
-  CoreSnapshot snapshot;
-  FieldReader reader(object, status);
-  reader.Read("version", &snapshot.version);
-  reader.Read("inner_steps_done", &snapshot.inner_steps_done);
-  reader.Read("next_sample", &snapshot.next_sample);
-  reader.Read("next_incarnation", &snapshot.next_incarnation);
-  reader.Read("rounds_aborted", &snapshot.rounds_aborted);
-  reader.Read("worker_inner_steps", &snapshot.worker_inner_steps);
-  if (const Json* samples = reader.Object("next_sample_by_worker")) {
-    FieldReader fields(*samples, status);
-    for (const auto& [worker, next] : samples->items()) {
-      fields.Read(worker.c_str(), &snapshot.next_sample_by_worker[worker]);
-    }
-  }
-  if (const Json* points = reader.Array("evaluations")) {
-    for (const Json& entry : *points) {
-      EvaluationPoint point;
-      FieldReader fields(entry, status);
-      fields.Read("version", &point.version);
-      fields.Read("inner_step", &point.inner_step);
-      fields.Read("loss", &point.loss);
-      fields.Read("tokens", &point.tokens);
-      if (!status->ok()) return snapshot;
-      snapshot.evaluations.push_back(point);
-    }
-  }
-  return snapshot;
 }
 
 Json LayoutToJson(const Layout& layout) {

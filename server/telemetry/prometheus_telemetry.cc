@@ -27,10 +27,11 @@ struct KindReasons {
   Reason last;
 };
 // The groups of the enum Reason.
-constexpr std::array<KindReasons, 5> kReasonsByKind = {{
+constexpr std::array<KindReasons, 6> kReasonsByKind = {{
     {DecisionKind::kMembership, Reason::kJoined, Reason::kForgotten},
     {DecisionKind::kRound, Reason::kOpened, Reason::kAborted},
-    {DecisionKind::kClose, Reason::kAllDelivered, Reason::kDisconnectGrace},
+    {DecisionKind::kInterval, Reason::kFixed, Reason::kLastInterval},
+    {DecisionKind::kClose, Reason::kAllDelivered, Reason::kLeftOut},
     {DecisionKind::kAdmission, Reason::kAccepted, Reason::kConflict},
     {DecisionKind::kRun, Reason::kWaitingForWorkers, Reason::kCheckpointFailed},
 }};
@@ -47,6 +48,8 @@ LogLevel LevelOf(const Decision& decision) {
     case Reason::kLeaseExpired:
     case Reason::kAborted:
     case Reason::kJoinTimeout:
+    case Reason::kSpike:
+    case Reason::kLeftOut:
     case Reason::kCheckpointFailed: return LogLevel::kWarning;
     case Reason::kAccepted:
     case Reason::kReplayed: return LogLevel::kInfo;
@@ -121,6 +124,10 @@ void PrometheusTelemetry::OnRoundCommitted(const RoundCommitted& round) {
   registry_->Set(Metric::kCommitNorm, {}, round.stats.mean_delta_norm);
   registry_->Set(Metric::kMomentumNorm, {}, round.stats.momentum_norm);
   registry_->Set(Metric::kParameterNorm, {}, round.stats.parameter_norm);
+  const RoundStatistics& statistics = round.record.statistics;
+  registry_->Set(Metric::kOuterRatio, {}, round.record.ratio);
+  if (statistics.agreement) registry_->Set(Metric::kAgreement, {}, *statistics.agreement);
+  if (statistics.noise_steps) registry_->Set(Metric::kNoiseSteps, {}, *statistics.noise_steps);
   {
     const MutexLock lock(&mutex_);
     for (const auto& [worker, norm] : round.stats.delta_norm_by_worker) {
@@ -130,6 +137,7 @@ void PrometheusTelemetry::OnRoundCommitted(const RoundCommitted& round) {
   }
   Log(LogLevel::kInfo, "round_committed")
       .Add("round", round.round)
+      .Add("inner_steps", round.record.inner_steps)
       .Add("applied", round.applied)
       .Add("expected", round.expected)
       .Add("seconds", absl::ToDoubleSeconds(round.duration))

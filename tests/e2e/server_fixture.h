@@ -27,8 +27,8 @@ class ServerFixture : public ::testing::Test {
 
   std::vector<float> SomeDelta(float scale) const;
 
-  // The run is as if nothing had been tried: version 0 with its digest, and when `a` pushes its delta and `b` leaves, the
-  // next version is what the delta of `a` alone makes of it.
+  // The run is as if nothing had been tried: version 0 with its digest, and when `a` pushes its delta and `b` leaves,
+  // the next version is what the delta of `a` alone makes of it.
   void ExpectUnharmed();
 
   const Layout layout_ = NanoLayout();

@@ -45,7 +45,7 @@ TEST(ServerStartTest, ThePortIsTaken) {
 
 TEST(ServerStartTest, TheMetricsPortIsTaken) {
   Cluster cluster;
-  cluster.StartServer(SmallRun(4, 4, 1));
+  cluster.StartServer(Concat(SmallRun(4, 4, 1), WithMetrics()));
   const Ended ended = RunServer(ServerOn(cluster.folder() + "/other", "127.0.0.1:0", cluster.metrics()));
   EXPECT_EQ(ended.exit_code, 2) << ended.log;
   EXPECT_THAT(ended.log, HasSubstr(cluster.metrics()));
@@ -62,7 +62,7 @@ TEST(ServerStartTest, TheStateFolderIsTaken) {
 
 TEST(ServerStartTest, TheStateFolderCannotBeMade) {
   Cluster cluster;
-  for (const std::string folder : {cluster.data_dir() + "/LICENSE/state", std::string("/proc/autoloco")}) {
+  for (const std::string& folder : {cluster.data_dir() + "/LICENSE/state", std::string("/proc/autoloco")}) {
     const Ended ended = RunServer(ServerOn(folder, "127.0.0.1:0", "127.0.0.1:0"));
     EXPECT_EQ(ended.exit_code, 2) << ended.log;
     EXPECT_THAT(ended.log, HasSubstr(folder));
@@ -170,17 +170,22 @@ TEST(ServerStopTest, AStalledPushDoesNotHoldItUp) {
   ASSERT_TRUE(worker.ok()) << worker.status();
   const v1::Assignment assignment = (*worker)->WaitForAssignment().value();
   const std::string payload = EncodeVector(std::vector<float>(NanoLayout().value_count(), 1e-3f), Codec::kFp32, 1);
-  const std::vector<v1::PushRequest> messages = MakePush((*worker)->Header(assignment, payload), payload);
+  std::vector<v1::PushRequest> messages = MakePush((*worker)->Header(assignment, payload), payload);
 
   grpc::ClientContext context;
   v1::PushReply reply;
   const auto push = (*worker)->client().bulk()->Push(&context, &reply);
-  ASSERT_TRUE(push->Write(messages[0]));  // the header, and nothing of the payload
+  ASSERT_GE(messages.size(), 2u);
+  messages[1].mutable_chunk()->mutable_data()->resize(payload.size() / 2);
+  ASSERT_TRUE(push->Write(messages[0]));  // the header and half of the payload, and no more
+  ASSERT_TRUE(push->Write(messages[1]));
+  cluster.WaitFor("the chunk there", [](const v1::Status& s) { return s.bytes_up() > 0; });
   const Instant told = MonotonicClock()->Now();
   cluster.server().Signal(SIGTERM);
   EXPECT_EQ(ExitCode(&cluster.server()), 0) << cluster.server().Log();
   EXPECT_LT(MonotonicClock()->Now() - told, absl::Seconds(kSlack * kDrainSeconds));
-  EXPECT_FALSE(push->Finish().ok());
+  const grpc::Status status = push->Finish();
+  EXPECT_FALSE(status.ok()) << reply.DebugString() << cluster.server().Log();
 }
 
 // ------------------------------------------------------------------------------------------------- command lines

@@ -26,9 +26,7 @@ class PushTest : public ServerFixture {
   }
 
   std::vector<v1::PushRequest> Messages() const { return MakePush(b_->Header(assignment_b_, payload_), payload_); }
-  absl::Status PushError(const std::vector<v1::PushRequest>& messages) {
-    return b_->client().Push(messages).status();
-  }
+  absl::Status PushError(const std::vector<v1::PushRequest>& messages) { return b_->client().Push(messages).status(); }
 
   std::string payload_;
 };

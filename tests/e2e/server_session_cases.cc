@@ -128,9 +128,8 @@ TEST_F(SessionTest, HealthAndReflectionAnswer) {
   // HealthCheckRequest{} -> HealthCheckResponse{status: SERVING}
   EXPECT_EQ(RawUnaryCall(a_->client().control_channel(), "/grpc.health.v1.Health/Check", ""), "\x08\x01");
   // ServerReflectionRequest{list_services: "*"}
-  const std::string services =
-      RawStreamCall(a_->client().control_channel(),
-                    "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", "\x3a\x01*");
+  const std::string services = RawStreamCall(
+      a_->client().control_channel(), "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", "\x3a\x01*");
   EXPECT_THAT(services, HasSubstr("autoloco.v1.ParameterServer"));
   EXPECT_THAT(services, HasSubstr("autoloco.v1.Admin"));
 }
@@ -138,8 +137,8 @@ TEST_F(SessionTest, HealthAndReflectionAnswer) {
 TEST_F(SessionTest, PortAndStateFolderAreNotShared) {
   TempFolder other;
   const auto run = [](const std::vector<std::string>& flags) {
-    std::vector<std::string> arguments = {ProgramPath("autoloco-server"), "--model.preset", "nano",
-                                          "--metrics-listen", "127.0.0.1:0"};
+    std::vector<std::string> arguments = {ProgramPath("autoloco-server"), "--model.preset", "nano", "--metrics-listen",
+                                          "127.0.0.1:0"};
     arguments.insert(arguments.end(), flags.begin(), flags.end());
     const absl::StatusOr<std::unique_ptr<Process>> process = Process::Start(arguments);
     EXPECT_TRUE(process.ok()) << process.status();

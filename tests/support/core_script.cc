@@ -16,6 +16,9 @@ CoreConfig SmallConfig() {
   config.layout = SmallLayout();
   config.interval.total_inner_steps = 23;
   config.interval.steps = 5;
+  config.interval.steps_min = 2;
+  config.interval.steps_max = 40;
+  config.interval.schedule = {.schedule = Schedule::kConstant, .learning_rate = 0.01, .total_steps = 23};
   config.batch_size = 4;
   config.min_workers = 1;
   config.start_workers = 2;
@@ -80,8 +83,8 @@ Ticket CoreScript::OpenPush(const std::string& name, Round round, const std::str
   push.payload_digest = digest;
   push.payload_bytes = 100;
   push.layout_hash = config_.layout.hash();
+  push.report = report_;
   push.report.inner_steps = inner_steps;
-  push.report.tokens = 10;
   Say(push);
   return ticket;
 }
@@ -100,10 +103,10 @@ void CoreScript::Evaluate(const std::string& name, double loss_sum, std::uint64_
   Say(ProgressReceived{sessions_.at(name), SenderOf(name), progress});
 }
 
-void CoreScript::Commit() {
+void CoreScript::Commit(const CommitStats& stats) {
   AUTOLOCO_CHECK(committing_.has_value());
   const Round round = *std::exchange(committing_, std::nullopt);
-  Say(CommitDone{round, "digest", {}});
+  Say(CommitDone{round, "digest", stats});
 }
 
 void CoreScript::Checkpoint(const absl::Status& status) {

@@ -14,7 +14,7 @@ namespace autoloco::server {
 
 // Two small tensors, eight values.
 Layout SmallLayout();
-// Run "run-1", fixed intervals of 5, 23 steps in all, two workers to start, lease 15 s, grace 3 s.
+// Run "run-1", fixed intervals of 5, 23 steps in all at a constant learning rate of 0.01, two workers to start, lease 15 s, grace 3 s.
 CoreConfig SmallConfig();
 
 class CoreScript {
@@ -36,7 +36,9 @@ class CoreScript {
   Ticket OpenPush(const std::string& name, Round round, const std::string& digest, std::uint32_t inner_steps);
   void Evaluate(const std::string& name, double loss_sum, std::uint64_t tokens);
   // Answers StartCommit.
-  void Commit();
+  void Commit(const CommitStats& stats = {});
+  // What the next pushes report beside steps and tokens.
+  IntervalReport& report() { return report_; }
   // Answers every StartCheckpoint that is open.
   void Checkpoint(const absl::Status& status = absl::OkStatus());
 
@@ -75,6 +77,7 @@ class CoreScript {
   std::map<Ticket, std::string> names_;
   std::map<std::string, Assignment> assignments_;
   std::optional<Round> committing_;
+  IntervalReport report_{.tokens = 10};
   std::vector<Version> checkpoints_;
 };
 

@@ -1,5 +1,5 @@
-// autoloco-fake-worker: the worker with a trainer that needs no LibTorch, for tests of the protocol with real processes.
-// Takes the flags of autoloco-worker. The environment shapes the training:
+// autoloco-fake-worker: the worker with a trainer that needs no LibTorch, for tests of the protocol with real
+// processes. Takes the flags of autoloco-worker. The environment shapes the training:
 //   FAKE_WORKER_STEP_MS   every inner step takes at least this long; default 0
 //   FAKE_WORKER_NAN_STEP  this step of the process, counted from 0, leaves a NaN in the parameters
 #include <cstdint>

@@ -72,9 +72,7 @@ void MachineScript::CloseRound(Round round) {
   Say(RoundClosed{.session = session_, .round = round, .version = round + 1});
 }
 
-void MachineScript::EndSession(const absl::Status& status) {
-  Say(SessionEnded{.session = session_, .status = status});
-}
+void MachineScript::EndSession(const absl::Status& status) { Say(SessionEnded{.session = session_, .status = status}); }
 
 void MachineScript::EndPull(Version version, const std::string& digest) {
   Say(PullEnded{.ticket = pull_, .status = absl::OkStatus(), .version = version, .digest = digest, .differs = false});

@@ -74,11 +74,11 @@ class MachineScript {
   absl::Time now_ = absl::UnixEpoch() + absl::Hours(1);
   WorkerMachine machine_;
   std::vector<Effect> effects_;
-  Ticket session_ = 0;       // of the last OpenSession
-  Ticket pull_ = 0;          // of the last StartPull
-  Ticket push_ = 0;          // of the last StartPush
-  Round evaluating_ = 0;     // of the last StartEvaluation
-  Round training_ = 0;       // of the last StartTraining
+  Ticket session_ = 0;    // of the last OpenSession
+  Ticket pull_ = 0;       // of the last StartPull
+  Ticket push_ = 0;       // of the last StartPush
+  Round evaluating_ = 0;  // of the last StartEvaluation
+  Round training_ = 0;    // of the last StartTraining
   bool last_work_evaluation_ = false;
 };
 

@@ -155,8 +155,8 @@ absl::StatusOr<int> Process::Wait(absl::Duration timeout) {
   while (!ended_) {
     const absl::Duration left = deadline - MonotonicClock()->Now();
     if (left <= absl::ZeroDuration()) {
-      return absl::DeadlineExceededError(absl::StrCat("process ", pid_, " still runs; its log:\n",
-                                                      absl::StrJoin(log_, "\n")));
+      return absl::DeadlineExceededError(
+          absl::StrCat("process ", pid_, " still runs; its log:\n", absl::StrJoin(log_, "\n")));
     }
     changed_.WaitFor(&mutex_, left);
   }
@@ -165,8 +165,12 @@ absl::StatusOr<int> Process::Wait(absl::Duration timeout) {
 
 absl::StatusOr<ServerProcess> ServerProcess::Start(const std::string& state_folder,
                                                    const std::vector<std::string>& flags) {
-  std::vector<std::string> arguments = {ProgramPath("autoloco-server"), "--state-dir",     state_folder,
-                                        "--listen",                     "127.0.0.1:0", "--metrics-listen",
+  std::vector<std::string> arguments = {ProgramPath("autoloco-server"),
+                                        "--state-dir",
+                                        state_folder,
+                                        "--listen",
+                                        "127.0.0.1:0",
+                                        "--metrics-listen",
                                         "127.0.0.1:0"};
   arguments.insert(arguments.end(), flags.begin(), flags.end());
   ServerProcess server;

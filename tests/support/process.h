@@ -32,8 +32,8 @@ class Process {
 
   pid_t pid() const { return pid_; }
 
-  // The first line of standard error that holds `text`, from line `from` on (so far or to come). NOT_FOUND with all that
-  // was said when the child's error stream closes or `timeout` passes first.
+  // The first line of standard error that holds `text`, from line `from` on (so far or to come). NOT_FOUND with all
+  // that was said when the child's error stream closes or `timeout` passes first.
   absl::StatusOr<std::string> WaitForLog(absl::string_view text, absl::Duration timeout = absl::Seconds(60),
                                          std::size_t from = 0);
   // Lines of standard error so far.

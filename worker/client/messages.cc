@@ -11,18 +11,12 @@ namespace {
 
 v1::Progress::Phase ToProto(WorkerPhase phase) {
   switch (phase) {
-    case WorkerPhase::kJoining:
-      return v1::Progress::PHASE_JOINING;
-    case WorkerPhase::kTraining:
-      return v1::Progress::PHASE_TRAINING;
-    case WorkerPhase::kPushing:
-      return v1::Progress::PHASE_PUSHING;
-    case WorkerPhase::kWaiting:
-      return v1::Progress::PHASE_WAITING;
-    case WorkerPhase::kPulling:
-      return v1::Progress::PHASE_PULLING;
-    case WorkerPhase::kEvaluating:
-      return v1::Progress::PHASE_EVALUATING;
+    case WorkerPhase::kJoining: return v1::Progress::PHASE_JOINING;
+    case WorkerPhase::kTraining: return v1::Progress::PHASE_TRAINING;
+    case WorkerPhase::kPushing: return v1::Progress::PHASE_PUSHING;
+    case WorkerPhase::kWaiting: return v1::Progress::PHASE_WAITING;
+    case WorkerPhase::kPulling: return v1::Progress::PHASE_PULLING;
+    case WorkerPhase::kEvaluating: return v1::Progress::PHASE_EVALUATING;
   }
   return v1::Progress::PHASE_UNSPECIFIED;
 }
@@ -147,20 +141,13 @@ Assignment ToAssignment(const v1::Assignment& assignment) {
 
 absl::StatusOr<PushOutcome> ToOutcome(v1::PushOutcome outcome) {
   switch (outcome) {
-    case v1::PUSH_OUTCOME_ACCEPTED:
-      return PushOutcome::kAccepted;
-    case v1::PUSH_OUTCOME_LATE:
-      return PushOutcome::kLate;
-    case v1::PUSH_OUTCOME_STALE:
-      return PushOutcome::kStale;
-    case v1::PUSH_OUTCOME_NON_FINITE:
-      return PushOutcome::kNonFinite;
-    case v1::PUSH_OUTCOME_NORM_OUTLIER:
-      return PushOutcome::kNormOutlier;
-    case v1::PUSH_OUTCOME_ROUND_ABORTED:
-      return PushOutcome::kRoundAborted;
-    default:
-      return absl::InternalError(absl::StrCat("the server answered a push with unknown outcome ", outcome));
+    case v1::PUSH_OUTCOME_ACCEPTED: return PushOutcome::kAccepted;
+    case v1::PUSH_OUTCOME_LATE: return PushOutcome::kLate;
+    case v1::PUSH_OUTCOME_STALE: return PushOutcome::kStale;
+    case v1::PUSH_OUTCOME_NON_FINITE: return PushOutcome::kNonFinite;
+    case v1::PUSH_OUTCOME_NORM_OUTLIER: return PushOutcome::kNormOutlier;
+    case v1::PUSH_OUTCOME_ROUND_ABORTED: return PushOutcome::kRoundAborted;
+    default: return absl::InternalError(absl::StrCat("the server answered a push with unknown outcome ", outcome));
   }
 }
 

@@ -10,10 +10,10 @@
 
 namespace autoloco::worker {
 
-// Blocks until the call is over. The payload is taken whole, within the bound that the layout sets, before `job.base` is
-// written; the digest of what was written is compared with the header's.
-// Besides the server's errors: FAILED_PRECONDITION (another layout), DATA_LOSS (bytes out of order, too few or too many,
-// a damaged block, another digest), CANCELLED, DEADLINE_EXCEEDED (stalled), RESOURCE_EXHAUSTED (memory).
+// Blocks until the call is over. The payload is taken whole, within the bound that the layout sets, before `job.base`
+// is written; the digest of what was written is compared with the header's. Besides the server's errors:
+// FAILED_PRECONDITION (another layout), DATA_LOSS (bytes out of order, too few or too many, a damaged block, another
+// digest), CANCELLED, DEADLINE_EXCEEDED (stalled), RESOURCE_EXHAUSTED (memory).
 PullEnded RunPull(v1::ParameterServer::Stub* stub, absl::string_view worker, const PullJob& job, Transfer* transfer);
 
 }  // namespace autoloco::worker

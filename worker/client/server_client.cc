@@ -23,7 +23,8 @@ void ServerClient::Bulk::Ended(const absl::Status& status) {
   if (!status.ok()) stub_.reset();
 }
 
-absl::StatusOr<std::unique_ptr<ServerClient>> ServerClient::Create(const ServerClientOptions& options, EventSink* sink) {
+absl::StatusOr<std::unique_ptr<ServerClient>> ServerClient::Create(const ServerClientOptions& options,
+                                                                   EventSink* sink) {
   AUTOLOCO_RETURN_IF_ERROR(ClientCredentials(options.channel.target, options.channel.insecure).status());
   return std::unique_ptr<ServerClient>(new ServerClient(options, sink));
 }

@@ -108,16 +108,13 @@ void Session::WaitUntilOver() {
 
 void Session::Handle(const v1::ServerMessage& message) {
   switch (message.kind_case()) {
-    case v1::ServerMessage::kWelcome:
-      HandleWelcome(message.welcome());
-      return;
+    case v1::ServerMessage::kWelcome: HandleWelcome(message.welcome()); return;
     case v1::ServerMessage::kAssignment:
       sink_->Post(Assigned{.session = ticket_, .assignment = ToAssignment(message.assignment())});
       return;
     case v1::ServerMessage::kRoundClosed:
-      sink_->Post(RoundClosed{.session = ticket_,
-                              .round = message.round_closed().round(),
-                              .version = message.round_closed().version()});
+      sink_->Post(RoundClosed{
+          .session = ticket_, .round = message.round_closed().round(), .version = message.round_closed().version()});
       return;
     case v1::ServerMessage::kAbort:
       sink_->Post(Aborted{.session = ticket_, .round = message.abort().round(), .reason = message.abort().reason()});
@@ -127,8 +124,7 @@ void Session::Handle(const v1::ServerMessage& message) {
                           .run_done = message.drain().cause() == v1::Drain::CAUSE_RUN_DONE,
                           .reason = message.drain().reason()});
       return;
-    case v1::ServerMessage::KIND_NOT_SET:
-      return;  // a kind of message that this version does not know
+    case v1::ServerMessage::KIND_NOT_SET: return;  // a kind of message that this version does not know
   }
 }
 

@@ -1,5 +1,5 @@
-// One bulk call under way: can be cancelled from outside, and is cancelled when it no longer moves. A slow link may take
-// as long as it likes; only a transfer that moves less than 256 KiB in the stall timeout is given up.
+// One bulk call under way: can be cancelled from outside, and is cancelled when it no longer moves. A slow link may
+// take as long as it likes; only a transfer that moves less than 256 KiB in the stall timeout is given up.
 #ifndef AUTOLOCO_WORKER_CLIENT_TRANSFER_H_
 #define AUTOLOCO_WORKER_CLIENT_TRANSFER_H_
 

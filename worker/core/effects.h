@@ -91,17 +91,17 @@ struct DropDelta {
 
 // ---------------------------------------------------------------------------------------------------- what one sees
 enum class NoteKind {
-  kJoined,         // first Welcome of an incarnation
-  kReconnected,    // the same incarnation again
-  kDisconnected,   // with the pause until the next attempt
+  kJoined,        // first Welcome of an incarnation
+  kReconnected,   // the same incarnation again
+  kDisconnected,  // with the pause until the next attempt
   kAssigned,
   kPulled,
   kPullFailed,
   kEvaluated,
-  kDropped,        // an interval that will not count
+  kDropped,  // an interval that will not count
   kPushAnswered,
   kPushFailed,
-  kRejoining,      // the lease ran out
+  kRejoining,  // the lease ran out
   kLeaving,
 };
 const char* NoteKindName(NoteKind kind);
@@ -119,9 +119,9 @@ struct Finish {
   std::string reason;
 };
 
-using Effect = std::variant<OpenSession, CloseSession, SendReady, SendProgress, SendGoodbye, Prepare, StartPull, CancelPull,
-                            StartEvaluation, StartTraining, CancelWork, StartPush, AskPushStatus, CancelPush, DropDelta,
-                            Note, Finish>;
+using Effect = std::variant<OpenSession, CloseSession, SendReady, SendProgress, SendGoodbye, Prepare, StartPull,
+                            CancelPull, StartEvaluation, StartTraining, CancelWork, StartPush, AskPushStatus,
+                            CancelPush, DropDelta, Note, Finish>;
 
 }  // namespace autoloco::worker
 

@@ -65,8 +65,8 @@ struct PullEnded {
 };
 struct EvaluationEnded {
   Round round = 0;
-  absl::Status status;     // CANCELLED after CancelWork
-  EvaluationPart part;     // when OK
+  absl::Status status;  // CANCELLED after CancelWork
+  EvaluationPart part;  // when OK
 };
 // OK: the encoded delta waits for StartPush.
 struct TrainingEnded {

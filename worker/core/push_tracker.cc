@@ -12,8 +12,7 @@ void PushTracker::Begin(const Assignment& assignment, bool parked, std::vector<E
   backoff_.Reset();
 }
 
-void PushTracker::Advance(absl::Time now, const Identity& identity, Ticket* next_ticket,
-                          std::vector<Effect>* effects) {
+void PushTracker::Advance(absl::Time now, const Identity& identity, Ticket* next_ticket, std::vector<Effect>* effects) {
   if (state_ == State::kDue) {
     state_ = State::kSending;
     ticket_ = (*next_ticket)++;

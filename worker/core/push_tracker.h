@@ -57,12 +57,12 @@ class PushTracker {
  private:
   enum class State {
     kNone,
-    kParked,    // waits for Resume
-    kDue,       // to be sent with the next Advance
-    kSending,   // next: kEnded
-    kPausing,   // until retry_at_; next: kAsking
-    kAsking,    // next: kEnded
-    kEnded,     // the machine decides; next: kNone, kDue, kPausing, kParked
+    kParked,   // waits for Resume
+    kDue,      // to be sent with the next Advance
+    kSending,  // next: kEnded
+    kPausing,  // until retry_at_; next: kAsking
+    kAsking,   // next: kEnded
+    kEnded,    // the machine decides; next: kNone, kDue, kPausing, kParked
   };
 
   State state_ = State::kNone;

@@ -44,14 +44,10 @@ void SessionLink::Close(std::vector<Effect>* effects) {
 
 std::optional<absl::Time> SessionLink::NextDeadline() const {
   switch (state_) {
-    case State::kDown:
-      return std::min(retry_at_, GiveUpTime());
-    case State::kOpening:
-      return std::min(welcome_until_, GiveUpTime());
-    case State::kClosing:
-      return GiveUpTime();
-    case State::kUp:
-      return std::nullopt;
+    case State::kDown: return std::min(retry_at_, GiveUpTime());
+    case State::kOpening: return std::min(welcome_until_, GiveUpTime());
+    case State::kClosing: return GiveUpTime();
+    case State::kUp: return std::nullopt;
   }
   return std::nullopt;
 }

@@ -58,9 +58,9 @@ const char* PushOutcomeName(PushOutcome outcome);
 
 // Exit codes of the program.
 inline constexpr int kExitDone = 0;
-inline constexpr int kExitFailed = 1;     // this worker cannot train: engine failure, non-finite delta
-inline constexpr int kExitRefused = 2;    // configuration: wrong run, layout, protocol, data; name taken over
-inline constexpr int kExitGaveUp = 75;    // EX_TEMPFAIL: the server could not be reached for too long
+inline constexpr int kExitFailed = 1;   // this worker cannot train: engine failure, non-finite delta
+inline constexpr int kExitRefused = 2;  // configuration: wrong run, layout, protocol, data; name taken over
+inline constexpr int kExitGaveUp = 75;  // EX_TEMPFAIL: the server could not be reached for too long
 
 }  // namespace autoloco::worker
 

@@ -13,10 +13,8 @@ Verdict Judge(const absl::Status& status) {
     case absl::StatusCode::kInvalidArgument:
     case absl::StatusCode::kUnauthenticated:
     case absl::StatusCode::kPermissionDenied:
-    case absl::StatusCode::kUnimplemented:
-      return Verdict::kStop;
-    case absl::StatusCode::kAborted:
-      return Verdict::kRebase;
+    case absl::StatusCode::kUnimplemented: return Verdict::kStop;
+    case absl::StatusCode::kAborted: return Verdict::kRebase;
     default:  // UNAVAILABLE, RESOURCE_EXHAUSTED, DEADLINE_EXCEEDED, DATA_LOSS, and whatever a network makes of them
       return Verdict::kRetry;
   }

@@ -7,10 +7,10 @@
 namespace autoloco::worker {
 
 enum class Verdict {
-  kRetry,    // back off and try again
-  kRebase,   // this version or round is gone: go on with the next assignment
-  kRejoin,   // the lease ran out: join as a new incarnation
-  kStop,     // another process has this name, or the two sides do not fit: exit 2 with the message
+  kRetry,   // back off and try again
+  kRebase,  // this version or round is gone: go on with the next assignment
+  kRejoin,  // the lease ran out: join as a new incarnation
+  kStop,    // another process has this name, or the two sides do not fit: exit 2 with the message
 };
 
 // REQUIRES: !status.ok().

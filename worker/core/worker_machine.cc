@@ -16,17 +16,16 @@ int ExitCodeOfPreparation(const absl::Status& status) {
     case absl::StatusCode::kInvalidArgument:
     case absl::StatusCode::kNotFound:
     case absl::StatusCode::kFailedPrecondition:
-    case absl::StatusCode::kPermissionDenied:
-      return kExitRefused;
-    default:
-      return kExitFailed;
+    case absl::StatusCode::kPermissionDenied: return kExitRefused;
+    default: return kExitFailed;
   }
 }
 
 std::string Text(const absl::Status& status) { return std::string(status.message()); }
 
 std::string Paused(const absl::Status& status, absl::Duration pause) {
-  return absl::StrCat(status.ToString(), "; next attempt in ", absl::FormatDuration(absl::Trunc(pause, absl::Milliseconds(1))));
+  return absl::StrCat(status.ToString(), "; next attempt in ",
+                      absl::FormatDuration(absl::Trunc(pause, absl::Milliseconds(1))));
 }
 
 }  // namespace
@@ -73,12 +72,9 @@ WorkerPhase WorkerMachine::phase() const {
   if (base_.pulling() && !EngineBusy()) return ready_ ? WorkerPhase::kPulling : WorkerPhase::kJoining;
   if (work_) {
     switch (work_->stage) {
-      case Stage::kPulling:
-        return WorkerPhase::kPulling;
-      case Stage::kEvaluating:
-        return WorkerPhase::kEvaluating;
-      case Stage::kTraining:
-        return WorkerPhase::kTraining;
+      case Stage::kPulling: return WorkerPhase::kPulling;
+      case Stage::kEvaluating: return WorkerPhase::kEvaluating;
+      case Stage::kTraining: return WorkerPhase::kTraining;
     }
   }
   if (push_.holds()) return WorkerPhase::kPushing;
@@ -91,7 +87,8 @@ void WorkerMachine::On(const Welcomed& event) {
   if (leaving_ || !link_.opening() || !link_.IsCurrent(event.session)) return;
   if (!identity_.run_id.empty() && event.identity.run_id != identity_.run_id) {
     link_.Close(effects_);
-    Leave(kExitRefused, absl::StrCat("the server runs ", event.identity.run_id, ", want run ", identity_.run_id), false);
+    Leave(kExitRefused, absl::StrCat("the server runs ", event.identity.run_id, ", want run ", identity_.run_id),
+          false);
     return;
   }
   link_.OnWelcomed(now_);
@@ -162,18 +159,13 @@ void WorkerMachine::On(const SessionEnded& event) {
   if (!link_.IsCurrent(event.session)) return;
   const absl::Duration pause = link_.OnEnded(now_);
   if (leaving_) return;
-  const absl::Status status = event.status.ok() ? absl::UnavailableError("the server closed the session") : event.status;
+  const absl::Status status =
+      event.status.ok() ? absl::UnavailableError("the server closed the session") : event.status;
   switch (Judge(status)) {
-    case Verdict::kRejoin:
-      Rejoin(status.message());
-      break;
-    case Verdict::kStop:
-      Leave(kExitRefused, Text(status), false);
-      break;
+    case Verdict::kRejoin: Rejoin(status.message()); break;
+    case Verdict::kStop: Leave(kExitRefused, Text(status), false); break;
     case Verdict::kRebase:
-    case Verdict::kRetry:
-      AddNote(NoteKind::kDisconnected, 0, Paused(status, pause), true);
-      break;
+    case Verdict::kRetry: AddNote(NoteKind::kDisconnected, 0, Paused(status, pause), true); break;
   }
 }
 
@@ -209,17 +201,12 @@ void WorkerMachine::On(const PullEnded& event) {
     return;
   }
   switch (Judge(event.status)) {
-    case Verdict::kRejoin:
-      Rejoin(event.status.message());
-      return;
-    case Verdict::kStop:
-      Leave(kExitRefused, Text(event.status), false);
-      return;
+    case Verdict::kRejoin: Rejoin(event.status.message()); return;
+    case Verdict::kStop: Leave(kExitRefused, Text(event.status), false); return;
     case Verdict::kRebase:
       if (work_ && work_->stage == Stage::kPulling) CancelWorkInProgress(event.status.message());
       break;
-    case Verdict::kRetry:
-      break;
+    case Verdict::kRetry: break;
   }
   AddNote(NoteKind::kPullFailed, work_ ? work_->assignment.round : server_version_,
           Paused(event.status, base_.PauseAfterFailure(now_)), true);
@@ -327,9 +314,7 @@ void WorkerMachine::PushAnswered(PushOutcome outcome, const std::string& reason)
 void WorkerMachine::PushRefused(const absl::Status& status) {
   const Round round = push_.assignment().round;
   switch (JudgePush(status)) {
-    case Verdict::kRejoin:
-      Rejoin(status.message());
-      return;
+    case Verdict::kRejoin: Rejoin(status.message()); return;
     case Verdict::kStop:
       push_.Drop(effects_);
       Leave(kExitRefused, Text(status), false);
@@ -338,9 +323,7 @@ void WorkerMachine::PushRefused(const absl::Status& status) {
       AddNote(NoteKind::kDropped, round, Text(status), true);
       push_.Drop(effects_);
       return;
-    case Verdict::kRetry:
-      AddNote(NoteKind::kPushFailed, round, Paused(status, push_.Pause(now_)), true);
-      return;
+    case Verdict::kRetry: AddNote(NoteKind::kPushFailed, round, Paused(status, push_.Pause(now_)), true); return;
   }
 }
 
@@ -418,7 +401,10 @@ void WorkerMachine::AdvanceHeartbeat() {
 }
 
 void WorkerMachine::SendProgressNow() {
-  SendProgress progress{.session = link_.session(), .identity = identity_, .phase = phase(), .round = server_version_,
+  SendProgress progress{.session = link_.session(),
+                        .identity = identity_,
+                        .phase = phase(),
+                        .round = server_version_,
                         .evaluation = std::nullopt};
   if (work_) {
     progress.round = work_->assignment.round;
@@ -456,8 +442,7 @@ void WorkerMachine::AdvanceLeaving() {
   if (!leaving_->goodbye_until) {
     if (link_.up()) {
       leaving_->goodbye_until = std::min(now_ + config_.control_timeout, leaving_->deadline);
-      effects_->push_back(
-          SendGoodbye{.session = link_.session(), .identity = identity_, .reason = leaving_->reason});
+      effects_->push_back(SendGoodbye{.session = link_.session(), .identity = identity_, .reason = leaving_->reason});
     } else {
       leaving_->goodbye_until = now_;
       link_.Close(effects_);

@@ -56,8 +56,8 @@ class WorkerMachine {
   struct Leaving {
     int exit_code = 0;
     std::string reason;
-    absl::Time deadline;       // ends whatever still runs
-    absl::Time push_until;     // a delta on its way may still be answered
+    absl::Time deadline;                      // ends whatever still runs
+    absl::Time push_until;                    // a delta on its way may still be answered
     std::optional<absl::Time> goodbye_until;  // set when said
   };
   enum class Preparation { kNotYet, kRunning, kDone };

@@ -13,8 +13,8 @@
 namespace autoloco::worker {
 
 struct ConsoleOptions {
-  bool terminal = false;                        // standard error is one
-  absl::Duration pause = absl::Seconds(10);     // between log lines, where it is not
+  bool terminal = false;                     // standard error is one
+  absl::Duration pause = absl::Seconds(10);  // between log lines, where it is not
 };
 
 // Whether standard error is a terminal that a line can be redrawn on.
@@ -23,7 +23,8 @@ bool StandardErrorIsTerminal();
 // The progress as one log line.
 void LogProgress(const ProgressNumbers& numbers);
 
-// Has a thread of its own from construction to destruction; on a terminal the first line stands at once. Log lines wipe the live line and draw it again.
+// Has a thread of its own from construction to destruction; on a terminal the first line stands at once. Log lines wipe
+// the live line and draw it again.
 class Console final : public LogHook {
  public:
   // `board` is borrowed. At most one Console at a time in a process.

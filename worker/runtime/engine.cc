@@ -13,7 +13,8 @@
 
 namespace autoloco::worker {
 
-Engine::Engine(EngineOptions options, TrainerFactory* factory, const Clock* clock, ProgressBoard* board, EventSink* sink)
+Engine::Engine(EngineOptions options, TrainerFactory* factory, const Clock* clock, ProgressBoard* board,
+               EventSink* sink)
     : options_(std::move(options)), factory_(factory), clock_(clock), board_(board), sink_(sink) {}
 
 Engine::~Engine() { Cancel(); }
@@ -52,7 +53,11 @@ void Engine::End(Event event) {
 }
 
 EngineTools Engine::Tools() {
-  return {.trainer = trainer_.get(), .dataset = dataset_.get(), .settings = &settings_, .clock = clock_, .board = board_,
+  return {.trainer = trainer_.get(),
+          .dataset = dataset_.get(),
+          .settings = &settings_,
+          .clock = clock_,
+          .board = board_,
           .cancel = &cancel_};
 }
 

@@ -31,8 +31,8 @@ struct EngineOptions {
   DeviceOptions device;
 };
 
-// Methods are called by the run loop's thread; jobs run on the engine's own. One job at a time: the caller waits for the
-// event of one job before it gives the next.
+// Methods are called by the run loop's thread; jobs run on the engine's own. One job at a time: the caller waits for
+// the event of one job before it gives the next.
 class Engine {
  public:
   // The pointers are borrowed for the engine's life.
@@ -51,7 +51,8 @@ class Engine {
   // No job is under way.
   bool idle() const { return !busy_; }
 
-  // The base parameters. REQUIRES: Prepared was OK. Written by a pull while no job runs; BaseChanged says so afterwards.
+  // The base parameters. REQUIRES: Prepared was OK. Written by a pull while no job runs; BaseChanged says so
+  // afterwards.
   std::span<float> base() { return base_.values(); }
   void BaseChanged() { loaded_ = false; }
   // REQUIRES: Prepared was OK.
@@ -69,7 +70,8 @@ class Engine {
   void Train(const Assignment& assignment);
   absl::Status PrepareOrFail();
   absl::Status LoadBase();
-  absl::StatusOr<std::shared_ptr<const EncodedDelta>> TrainOrFail(const Assignment& assignment, std::string* non_finite);
+  absl::StatusOr<std::shared_ptr<const EncodedDelta>> TrainOrFail(const Assignment& assignment,
+                                                                  std::string* non_finite);
   EngineTools Tools();
   // The job has ended: says so after the engine counts as idle.
   void End(Event event);
@@ -87,7 +89,7 @@ class Engine {
 
   std::unique_ptr<Trainer> trainer_;  // engine's thread
   FlatBuffer base_;
-  FlatBuffer scratch_;                // engine's thread: parameters after the interval, then the delta
+  FlatBuffer scratch_;  // engine's thread: parameters after the interval, then the delta
 
   std::atomic<bool> loaded_{false};  // the trainer holds the base
   std::atomic<bool> cancel_{false};

@@ -22,7 +22,9 @@ class BatchBuffer {
     return std::span(tokens_).subspan(static_cast<std::size_t>(row) * columns_, columns_);
   }
   TokenBatch FirstRows(std::uint32_t rows) const {
-    return {.tokens = std::span(tokens_).first(static_cast<std::size_t>(rows) * columns_), .rows = rows, .columns = columns_};
+    return {.tokens = std::span(tokens_).first(static_cast<std::size_t>(rows) * columns_),
+            .rows = rows,
+            .columns = columns_};
   }
 
  private:
@@ -36,9 +38,9 @@ absl::StatusOr<IntervalReport> RunInterval(const EngineTools& tools, const Assig
   const RunSettings& settings = *tools.settings;
   const std::uint64_t samples_wanted = std::uint64_t{assignment.inner_steps} * settings.batch_size;
   if (samples_wanted > assignment.sample_count) {
-    return absl::InvalidArgumentError(absl::StrCat("assignment of round ", assignment.round, ": ", assignment.inner_steps,
-                                                   " steps of ", settings.batch_size, " samples want ", samples_wanted,
-                                                   " samples, the lease has ", assignment.sample_count));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "assignment of round ", assignment.round, ": ", assignment.inner_steps, " steps of ", settings.batch_size,
+        " samples want ", samples_wanted, " samples, the lease has ", assignment.sample_count));
   }
   BatchBuffer batch(settings.batch_size, settings.shape.context);
   IntervalStatistics statistics(assignment.inner_steps);

@@ -24,10 +24,10 @@ struct EngineTools {
   const std::atomic<bool>* cancel = nullptr;
 };
 
-// Trains the assignment's inner steps on the parameters that the trainer holds: step i takes batch_size samples in order
-// from the lease and the learning rate of global step first_inner_step + i. Equal assignments, parameters, optimizer
-// state and data give equal results.
-// CANCELLED: `cancel` was set between two steps. INVALID_ARGUMENT: the lease has too few samples. Others: the trainer's.
+// Trains the assignment's inner steps on the parameters that the trainer holds: step i takes batch_size samples in
+// order from the lease and the learning rate of global step first_inner_step + i. Equal assignments, parameters,
+// optimizer state and data give equal results. CANCELLED: `cancel` was set between two steps. INVALID_ARGUMENT: the
+// lease has too few samples. Others: the trainer's.
 absl::StatusOr<IntervalReport> RunInterval(const EngineTools& tools, const Assignment& assignment);
 
 // Cross entropy of this worker's part of the held-out windows on the parameters that the trainer holds: of the

@@ -54,7 +54,7 @@ struct PullJob {
   std::string held_digest;         // parameters with this digest are not transferred
   bool probe = false;              // other parameters are not transferred either
   std::uint64_t layout_hash = 0;
-  std::span<float> base;           // written unless probe; borrowed until PullEnded
+  std::span<float> base;  // written unless probe; borrowed until PullEnded
 };
 
 // A delta, encoded once and sent as often as it takes.

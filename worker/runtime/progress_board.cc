@@ -51,7 +51,8 @@ ProgressNumbers ProgressBoard::Read() const {
   MutexLock lock(&mutex_);
   ProgressNumbers numbers = numbers_;
   const Instant now = clock_->Now();
-  if (ready_at_ && now > *ready_at_) numbers.compute_share = std::min(1.0, absl::FDivDuration(computed_, now - *ready_at_));
+  if (ready_at_ && now > *ready_at_)
+    numbers.compute_share = std::min(1.0, absl::FDivDuration(computed_, now - *ready_at_));
   if (first_interval_at_ && numbers.inner_steps_done > first_inner_step_ &&
       numbers.inner_steps_total >= numbers.inner_steps_done) {
     const auto done = static_cast<double>(numbers.inner_steps_done - first_inner_step_);

@@ -16,14 +16,14 @@ namespace autoloco::worker {
 
 struct ProgressNumbers {
   WorkerPhase phase = WorkerPhase::kJoining;
-  Round round = 0;                    // of the last interval begun
-  std::uint32_t steps_done = 0;       // of it
+  Round round = 0;               // of the last interval begun
+  std::uint32_t steps_done = 0;  // of it
   std::uint32_t steps_target = 0;
-  std::uint64_t inner_steps_done = 0;   // global position
-  std::uint64_t inner_steps_total = 0;  // 0: not known yet
-  double loss = 0;                    // last inner step
-  double tokens_per_second = 0;       // moving average over about 16 steps
-  double compute_share = 0;           // of wall time since the engine was ready
+  std::uint64_t inner_steps_done = 0;       // global position
+  std::uint64_t inner_steps_total = 0;      // 0: not known yet
+  double loss = 0;                          // last inner step
+  double tokens_per_second = 0;             // moving average over about 16 steps
+  double compute_share = 0;                 // of wall time since the engine was ready
   std::optional<absl::Duration> time_left;  // of the run, at the pace since this worker's first step
 };
 

@@ -57,10 +57,10 @@ class RunLoop final : public EventSink {
   const std::string worker_name_;
   const Clock* const clock_;
   ProgressBoard* const board_;
-  WorkerMachine machine_;               // loop thread
-  Engine* engine_ = nullptr;            // loop thread, during Run
+  WorkerMachine machine_;     // loop thread
+  Engine* engine_ = nullptr;  // loop thread, during Run
   ServerConnection* connection_ = nullptr;
-  std::optional<int> exit_code_;        // loop thread
+  std::optional<int> exit_code_;  // loop thread
 
   Mutex mutex_;
   CondVar arrived_;

@@ -32,7 +32,7 @@ TEST(HelpTest, SaysDefaultRangeUnitAndMeaning) {
   const SettingTable table(v1::ServerConfig::descriptor());
   EXPECT_THAT(HelpText({"p", "s"}, table), HasSubstr(R"(
   --steps NUMBER  (run.interval.steps)
-      Inner steps between two synchronisations (H).
+      Inner steps between two synchronisations (H); where adaptive policies start from.
       Default: 500 steps. Takes a whole number from 1 to 1000000.
 )"));
   EXPECT_THAT(HelpText({"p", "s"}, table), HasSubstr(R"(

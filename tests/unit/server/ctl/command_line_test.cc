@@ -97,9 +97,18 @@ class FakeServer final : public v1::Admin::Service {
     *answer = reply;
     return status;
   }
+  // Two rounds a call.
+  grpc::Status GetRounds(grpc::ServerContext*, const v1::GetRoundsRequest* request, v1::Rounds* answer) override {
+    answer->set_rounds_committed(rounds);
+    for (std::uint64_t round = request->first_round(); round < rounds && answer->rounds_size() < 2; ++round) {
+      answer->add_rounds()->set_round(round);
+    }
+    return status;
+  }
   std::string address() const { return absl::StrCat("127.0.0.1:", port_); }
 
   v1::Status reply;
+  std::uint64_t rounds = 0;
   grpc::Status status;
 
  private:
@@ -118,6 +127,21 @@ TEST(CommandLineTest, StatusShowsWhatTheServerSays) {
   EXPECT_EQ(json.code, 0) << json.err;
   EXPECT_EQ(LineCount(json.out), 1);
   EXPECT_EQ(nlohmann::json::parse(json.out)["run_id"], "run-1");
+}
+
+TEST(CommandLineTest, RoundsFetchesThemAll) {
+  FakeServer server;
+  server.rounds = 5;
+  const Result table = Execute({"rounds", "--server", server.address()});
+  EXPECT_EQ(table.code, 0) << table.err;
+  EXPECT_EQ(LineCount(table.out), 6);
+  EXPECT_EQ(LineCount(Execute({"rounds", "--csv", "--server", server.address()}).out), 6);
+  const Result json = Execute({"rounds", "--json", "--server", server.address()});
+  EXPECT_EQ(nlohmann::json::parse(json.out)["rounds"].size(), 5u);
+  EXPECT_EQ(nlohmann::json::parse(json.out)["rounds"][4]["round"], "4");
+  EXPECT_EQ(Execute({"rounds", "--csv", "--json", "--server", server.address()}).code, 2);
+  server.rounds = 0;
+  EXPECT_EQ(LineCount(Execute({"rounds", "--server", server.address()}).out), 1);
 }
 
 TEST(CommandLineTest, ARefusalIsOneLineAndOne) {

@@ -25,6 +25,7 @@ v1::Status SampleStatus() {
   status.set_inner_steps_done(300);
   status.set_inner_steps_total(600);
   status.set_interval_steps(25);
+  status.set_interval_reason("learning_rate: reference 20 x schedule 1.25 x measured 1");
   status.set_alive(2);
   status.set_assigned(2);
   status.set_contributed(1);
@@ -70,6 +71,7 @@ TEST(StatusTableTest, ShowsTheWholeRun) {
 phase       training: round 12 is open
 progress    version 12, round 12, 12 committed, 0 aborted
 inner steps 300 of 600 (50.0 %), interval 25, 600 of all workers
+interval    learning_rate: reference 20 x schedule 1.25 x measured 1
 workers     2 alive, 2 assigned, 1 contributed, 2 applied in the last commit
 loss        5.5312 -> 2.1034 nats a token, held out (version 0 -> 12)
 bytes       63.1 MB up, 999 B down, 787072 parameters

@@ -18,6 +18,35 @@ namespace {
 
 using ::testing::HasSubstr;
 
+RoundRecord SampleRecord() {
+  RoundRecord record;
+  record.round = 2;
+  record.first_inner_step = 50;
+  record.inner_steps = 25;
+  record.interval = 25.25;
+  record.reason = Reason::kAgreement;
+  record.learning_rate = 4e-3;
+  record.momentum_scale = 0.5;
+  record.final_average = true;
+  record.learning_rate_sum = 0.1;
+  record.ratio = 0.75;
+  record.factors = {1.9, 0.8, 0.7, 1.1, false};
+  record.assigned = 8;
+  record.contributors = 7;
+  record.worker_steps = 175;
+  record.tokens = std::numeric_limits<std::uint64_t>::max();
+  record.loss_mean = 2.25;
+  record.loss_last = 1.5;  // loss_first: undefined
+  record.gradient_norm = 0.5;
+  record.step_seconds = 1e-9;
+  record.mean_delta_norm = 3;
+  record.momentum_norm = 4;
+  record.parameter_norm = 5;
+  record.statistics = {1.5, 0.5, 0.25, -0.125, 0.3, 60, 0.05};
+  record.seconds = 12.5;
+  return record;
+}
+
 CheckpointManifest Sample() {
   CheckpointManifest manifest;
   manifest.run_id = "run-01234567";
@@ -30,6 +59,10 @@ CheckpointManifest Sample() {
   manifest.snapshot.rounds_aborted = 2;
   manifest.snapshot.worker_inner_steps = 150;
   manifest.snapshot.evaluations = {{0, 0, 5.5, 1000}, {1, 25, std::nan(""), 1000}, {2, 50, -INFINITY, 0}};
+  manifest.snapshot.interval.factor = 1.25;
+  manifest.snapshot.interval.average = -0.25;
+  manifest.snapshot.interval.losses = {2.5, 2.25};
+  manifest.snapshot.history = {SampleRecord(), RoundRecord()};
   manifest.layout = *Layout::Make({{"a", {2, 3}}, {"b", {4}}});
   manifest.params_digest = "00ff";
   manifest.momentum_digest = "ff00";
@@ -41,6 +74,10 @@ CheckpointManifest Sample() {
 TEST(CheckpointManifestTest, ComesBackAsItWas) {
   CheckpointManifest want = Sample();
   want.snapshot.evaluations[0].loss = 0.1 + 0.2;
+  want.snapshot.interval.average = -0.1 - 0.2;
+  want.snapshot.interval.losses.push_back(1.0 / 3);
+  want.snapshot.history[0].interval = 25 + 1.0 / 3;
+  want.snapshot.history[0].statistics.path = 1.0 / 9;
   const auto got = ParseManifest(ManifestText(want));
   ASSERT_TRUE(got.ok()) << got.status();
   EXPECT_EQ(got->run_id, want.run_id);
@@ -58,6 +95,8 @@ TEST(CheckpointManifestTest, ComesBackAsItWas) {
   EXPECT_TRUE(std::isnan(got->snapshot.evaluations[1].loss));
   EXPECT_EQ(got->snapshot.evaluations[1].inner_step, 25u);
   EXPECT_EQ(got->snapshot.evaluations[2].loss, -INFINITY);
+  EXPECT_EQ(got->snapshot.interval, want.snapshot.interval);
+  EXPECT_EQ(got->snapshot.history, want.snapshot.history);  // bit for bit
   EXPECT_EQ(FirstDifference(want.layout, got->layout), "");
   EXPECT_EQ(got->params_digest, "00ff");
   EXPECT_EQ(got->momentum_digest, "ff00");

@@ -94,6 +94,8 @@ TEST_F(PrometheusTelemetryTest, CountersStartAtZero) {
         "autoloco_pushes_total{outcome=\"checksum\"}", "autoloco_wire_bytes_total{direction=\"push\"}",
         "autoloco_raw_bytes_total{direction=\"pull\"}", "autoloco_checkpoint_failures_total",
         "autoloco_decisions_total{kind=\"membership\",reason=\"lease_expired\"}",
+        "autoloco_decisions_total{kind=\"interval\",reason=\"spike\"}",
+        "autoloco_decisions_total{kind=\"close\",reason=\"left_out\"}",
         "autoloco_decisions_total{kind=\"run\",reason=\"checkpoint_failed\"}"}) {
     EXPECT_EQ(ValueOf(scrape, series), "0") << series;
   }
@@ -114,6 +116,9 @@ TEST_F(PrometheusTelemetryTest, CountsARound) {
   round.stats.momentum_norm = 2.5;
   round.stats.parameter_norm = 30;
   round.stats.delta_norm_by_worker = {{"w1", 1.25}, {"never_seen", 7}};
+  round.record.ratio = 0.75;
+  round.record.statistics.agreement = 0.25;
+  round.record.statistics.noise_steps = 60;
   telemetry_->OnRoundCommitted(round);
   telemetry_->OnCommit(absl::Seconds(2));
   const std::string scrape = Scrape();
@@ -129,7 +134,13 @@ TEST_F(PrometheusTelemetryTest, CountsARound) {
   EXPECT_EQ(ValueOf(scrape, "autoloco_momentum_norm"), "2.5");
   EXPECT_EQ(ValueOf(scrape, "autoloco_parameter_norm"), "30");
   EXPECT_EQ(ValueOf(scrape, "autoloco_delta_norm{worker=\"w1\"}"), "1.25");
+  EXPECT_EQ(ValueOf(scrape, "autoloco_outer_r"), "0.75");
+  EXPECT_EQ(ValueOf(scrape, "autoloco_agreement"), "0.25");
+  EXPECT_EQ(ValueOf(scrape, "autoloco_noise_steps"), "60");
   EXPECT_THAT(scrape, Not(HasSubstr("never_seen")));
+  round.record.statistics = {};  // a single worker: the last known values stay
+  telemetry_->OnRoundCommitted(round);
+  EXPECT_EQ(Value("autoloco_agreement"), "0.25");
 }
 
 TEST_F(PrometheusTelemetryTest, CountsDecisionsPushesTransfersAndCalls) {
@@ -216,6 +227,8 @@ TEST_F(PrometheusTelemetryTest, SeriesGoAnHourAfterTheWorker) {
   telemetry_->OnStatus(status);
   RoundCommitted round;
   round.stats.delta_norm_by_worker = {{"w1", 1}};
+  round.record.statistics.agreement = 0.5;
+  round.record.statistics.noise_steps = 25;
   telemetry_->OnRoundCommitted(round);
   status.workers[0].state = WorkerState::kLeft;
   telemetry_->OnStatus(status);
@@ -300,6 +313,8 @@ TEST_F(PrometheusTelemetryTest, PromtoolFindsNothingToSay) {
   telemetry_->OnStatus(status);
   RoundCommitted round;
   round.stats.delta_norm_by_worker = {{"w1", 1}};
+  round.record.statistics.agreement = 0.5;
+  round.record.statistics.noise_steps = 25;
   telemetry_->OnRoundCommitted(round);
   telemetry_->OnCommit(absl::Seconds(1));
   telemetry_->OnTransfer(Direction::kPush, 1, 1, absl::Seconds(1));

@@ -37,7 +37,8 @@ TEST(MessagesTest, ARunConfigOutOfRangeIsRefused) {
 TEST(MessagesTest, EveryMessageSaysWhoSpeaks) {
   const Identity identity{.run_id = "run-1", .incarnation = 3};
   for (const v1::Identity& proto :
-       {HelloMessage(identity, "w").hello().identity(), ReadyMessage({.identity = identity, .layout = {}}, "w").ready().identity(),
+       {HelloMessage(identity, "w").hello().identity(),
+        ReadyMessage({.identity = identity, .layout = {}}, "w").ready().identity(),
         ProgressMessage({.identity = identity, .evaluation = std::nullopt}, "w").progress().identity(),
         GoodbyeMessage(identity, "w", "bye").goodbye().identity(),
         PushHeaderMessage(identity, "w", EncodedDelta()).identity()}) {
@@ -69,8 +70,14 @@ TEST(MessagesTest, ThePushHeaderCarriesTheReport) {
   delta.codec = Codec::kBf16;
   delta.payload = "bytes";
   delta.digest = "d";
-  delta.report = {.inner_steps = 1, .tokens = 2, .learning_rate_sum = 3, .loss_mean = 4, .loss_first = 5, .loss_last = 6,
-                  .gradient_norm_mean = 7, .step_seconds_mean = 8};
+  delta.report = {.inner_steps = 1,
+                  .tokens = 2,
+                  .learning_rate_sum = 3,
+                  .loss_mean = 4,
+                  .loss_first = 5,
+                  .loss_last = 6,
+                  .gradient_norm_mean = 7,
+                  .step_seconds_mean = 8};
   const v1::PushHeader header = PushHeaderMessage({}, "w", delta);
   EXPECT_EQ(header.round(), 9u);
   EXPECT_EQ(header.fragment(), 0u);

@@ -46,8 +46,13 @@ class PullTest : public ::testing::Test {
     return grpc::Status::OK;
   }
   PullJob Job() {
-    return {.ticket = 3, .identity = {.run_id = "run-1", .incarnation = 2}, .version = 6, .held_digest = "",
-            .probe = false, .layout_hash = kLayoutHash, .base = base_};
+    return {.ticket = 3,
+            .identity = {.run_id = "run-1", .incarnation = 2},
+            .version = 6,
+            .held_digest = "",
+            .probe = false,
+            .layout_hash = kLayoutHash,
+            .base = base_};
   }
   PullEnded Run(const PullJob& job) {
     Transfer transfer(absl::Seconds(60));

@@ -90,7 +90,8 @@ TEST_F(PushTest, AStalledPushIsGivenUp) {
     return grpc::Status::CANCELLED;
   };
   Transfer transfer(absl::Milliseconds(20));
-  const PushEnded ended = RunPush(service_.NewStub().get(), "w", {.ticket = 5, .identity = {}, .delta = delta_}, &transfer);
+  const PushEnded ended =
+      RunPush(service_.NewStub().get(), "w", {.ticket = 5, .identity = {}, .delta = delta_}, &transfer);
   EXPECT_EQ(ended.status.code(), absl::StatusCode::kDeadlineExceeded);
 }
 

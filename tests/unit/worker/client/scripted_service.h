@@ -1,5 +1,5 @@
-// A ParameterServer of test lambdas inside the test's process. On loopback, since gRPC's in-process transport never fails
-// the writes of a call that was answered early.
+// A ParameterServer of test lambdas inside the test's process. On loopback, since gRPC's in-process transport never
+// fails the writes of a call that was answered early.
 #ifndef AUTOLOCO_TESTS_UNIT_WORKER_CLIENT_SCRIPTED_SERVICE_H_
 #define AUTOLOCO_TESTS_UNIT_WORKER_CLIENT_SCRIPTED_SERVICE_H_
 
@@ -44,7 +44,9 @@ class ScriptedService final : public v1::ParameterServer::Service {
   }
   ~ScriptedService() override { server_->Shutdown(); }
 
-  std::shared_ptr<grpc::Channel> NewChannel() { return grpc::CreateChannel("127.0.0.1:" + std::to_string(port_), grpc::InsecureChannelCredentials()); }
+  std::shared_ptr<grpc::Channel> NewChannel() {
+    return grpc::CreateChannel("127.0.0.1:" + std::to_string(port_), grpc::InsecureChannelCredentials());
+  }
   std::unique_ptr<v1::ParameterServer::Stub> NewStub() { return v1::ParameterServer::NewStub(NewChannel()); }
 
   grpc::Status Session(grpc::ServerContext* context, SessionStream* stream) override {

@@ -87,8 +87,8 @@ TEST_F(PushTrackerTest, IsNotSentAgainWhenItsRoundHasClosed) {
 }
 
 TEST_F(PushTrackerTest, LateStaleAndAbortedAreLoggedAndTheWorkerGoesOn) {
-  for (const PushOutcome outcome : {PushOutcome::kLate, PushOutcome::kStale, PushOutcome::kRoundAborted,
-                                    PushOutcome::kNormOutlier}) {
+  for (const PushOutcome outcome :
+       {PushOutcome::kLate, PushOutcome::kStale, PushOutcome::kRoundAborted, PushOutcome::kNormOutlier}) {
     MachineScript script;
     script.Start(0);
     script.EndTraining();

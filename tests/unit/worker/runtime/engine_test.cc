@@ -53,20 +53,25 @@ class FakeFactory final : public TrainerFactory {
 
 RunSettings SmallRun() {
   RunSettings settings;
-  settings.shape = {.vocab_size = 256, .width = 16, .layers = 1, .heads = 2, .kv_heads = 2, .mlp_hidden = 32,
-                    .context = 8};
+  settings.shape = {
+      .vocab_size = 256, .width = 16, .layers = 1, .heads = 2, .kv_heads = 2, .mlp_hidden = 32, .context = 8};
   settings.batch_size = 2;
   settings.held_out_fraction = 0.1;
   settings.evaluation_windows = 4;
   settings.total_inner_steps = 100;
-  settings.schedule = {.schedule = Schedule::kConstant, .learning_rate = 0.1, .warmup_steps = 0, .total_steps = 100,
-                       .final_ratio = 0.1};
+  settings.schedule = {
+      .schedule = Schedule::kConstant, .learning_rate = 0.1, .warmup_steps = 0, .total_steps = 100, .final_ratio = 0.1};
   return settings;
 }
 
 Assignment SomeInterval(Round round = 0) {
-  return {.round = round, .inner_steps = 4, .first_inner_step = 4 * round, .first_sample = 8 * round, .sample_count = 8,
-          .evaluation_part = 0, .evaluation_parts = 1};
+  return {.round = round,
+          .inner_steps = 4,
+          .first_inner_step = 4 * round,
+          .first_sample = 8 * round,
+          .sample_count = 8,
+          .evaluation_part = 0,
+          .evaluation_parts = 1};
 }
 
 class EngineTest : public ::testing::Test {

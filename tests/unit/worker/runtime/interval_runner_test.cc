@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-
 namespace autoloco::worker {
 namespace {
 
@@ -65,12 +64,19 @@ class IntervalRunnerTest : public ::testing::Test {
     settings_.shape.context = 3;
     settings_.batch_size = 2;
     settings_.evaluation_windows = 10;
-    settings_.schedule = {.schedule = Schedule::kConstant, .learning_rate = 0.5, .warmup_steps = 10, .total_steps = 100,
+    settings_.schedule = {.schedule = Schedule::kConstant,
+                          .learning_rate = 0.5,
+                          .warmup_steps = 10,
+                          .total_steps = 100,
                           .final_ratio = 0.1};
   }
   EngineTools Tools() {
-    return {.trainer = &trainer_, .dataset = &dataset_, .settings = &settings_, .clock = MonotonicClock(),
-            .board = &board_, .cancel = &cancel_};
+    return {.trainer = &trainer_,
+            .dataset = &dataset_,
+            .settings = &settings_,
+            .clock = MonotonicClock(),
+            .board = &board_,
+            .cancel = &cancel_};
   }
   RunSettings settings_;
   RecordingTrainer trainer_;
@@ -83,9 +89,9 @@ TEST_F(IntervalRunnerTest, TakesSamplesInOrderAndTheScheduleAtItsPosition) {
   const absl::StatusOr<IntervalReport> report =
       RunInterval(Tools(), {.round = 1, .inner_steps = 3, .first_inner_step = 4, .first_sample = 7, .sample_count = 6});
   ASSERT_TRUE(report.ok()) << report.status();
-  EXPECT_THAT(trainer_.batches, ElementsAre(ElementsAre(70, 71, 72, 73, 80, 81, 82, 83),
-                                            ElementsAre(90, 91, 92, 93, 100, 101, 102, 103),
-                                            ElementsAre(110, 111, 112, 113, 120, 121, 122, 123)));
+  EXPECT_THAT(trainer_.batches,
+              ElementsAre(ElementsAre(70, 71, 72, 73, 80, 81, 82, 83), ElementsAre(90, 91, 92, 93, 100, 101, 102, 103),
+                          ElementsAre(110, 111, 112, 113, 120, 121, 122, 123)));
   EXPECT_THAT(trainer_.rates, ElementsAre(0.25, 0.3, 0.35));
   EXPECT_EQ(report->inner_steps, 3u);
   EXPECT_EQ(report->tokens, 18u);

@@ -41,8 +41,8 @@ class ScriptedServer final : public ServerConnection {
     settings.held_out_fraction = 0.1;
     settings.evaluation_windows = 4;
     settings.total_inner_steps = 6;
-    settings.schedule = {.schedule = Schedule::kConstant, .learning_rate = 0.1, .warmup_steps = 0, .total_steps = 6,
-                         .final_ratio = 1};
+    settings.schedule = {
+        .schedule = Schedule::kConstant, .learning_rate = 0.1, .warmup_steps = 0, .total_steps = 6, .final_ratio = 1};
     loop_->PostWelcome({.session = session,
                         .identity = {.run_id = "run-1", .incarnation = 1},
                         .version = 0,
@@ -96,8 +96,12 @@ class ScriptedServer final : public ServerConnection {
  private:
   void Assign(Round round) {
     loop_->Post(Assigned{.session = session_,
-                         .assignment = {.round = round, .inner_steps = 3, .first_inner_step = 3 * round,
-                                        .first_sample = 6 * round, .sample_count = 6, .evaluation_part = 0,
+                         .assignment = {.round = round,
+                                        .inner_steps = 3,
+                                        .first_inner_step = 3 * round,
+                                        .first_sample = 6 * round,
+                                        .sample_count = 6,
+                                        .evaluation_part = 0,
                                         .evaluation_parts = 1}});
   }
   void End(Ticket session) { loop_->Post(SessionEnded{.session = session, .status = absl::OkStatus()}); }

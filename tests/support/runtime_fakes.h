@@ -1,0 +1,165 @@
+// Stand-ins for what surrounds the server's runtime: calls that record how they are answered, telemetry that counts, a
+// checkpoint store that remembers.
+#ifndef AUTOLOCO_TESTS_SUPPORT_RUNTIME_FAKES_H_
+#define AUTOLOCO_TESTS_SUPPORT_RUNTIME_FAKES_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/clock.h"
+#include "common/base/mutex.h"
+#include "server/runtime/calls.h"
+#include "server/runtime/ports.h"
+
+namespace autoloco::server {
+
+// A clock that is set by hand. Thread-safe.
+class ManualClock final : public Clock {
+ public:
+  Instant Now() const override {
+    MutexLock lock(&mutex_);
+    return now_;
+  }
+  void Advance(absl::Duration by) {
+    MutexLock lock(&mutex_);
+    now_ += by;
+  }
+
+ private:
+  mutable Mutex mutex_;
+  Instant now_ ABSL_GUARDED_BY(mutex_) = absl::UnixEpoch();
+};
+
+struct FakeSessionCall final : SessionCall {
+  void ReadNext() override { ++reads; }
+  void Send(const SessionMessage& message) override { sent.push_back(message); }
+  void Cut() override { ++cuts; }
+  void End(const absl::Status& status) override { ended = status; }
+
+  int reads = 0;
+  int cuts = 0;
+  std::vector<SessionMessage> sent;
+  std::optional<absl::Status> ended;
+};
+
+struct FakePushCall final : PushCall {
+  void ReadHeader() override { ++header_reads; }
+  void ReceivePayload(std::shared_ptr<Payload> sink) override { payload = std::move(sink); }
+  void Answer(PushOutcome answer, const std::string& why, bool again) override {
+    outcome = answer;
+    reason = why;
+    replayed = again;
+  }
+  void End(const absl::Status& status) override { ended = status; }
+
+  int header_reads = 0;
+  std::shared_ptr<Payload> payload;
+  std::optional<PushOutcome> outcome;
+  std::string reason;
+  bool replayed = false;
+  std::optional<absl::Status> ended;
+};
+
+struct FakePullCall final : PullCall {
+  void SendSnapshot(std::shared_ptr<const EncodedSnapshot> served,
+                    std::shared_ptr<std::atomic<std::uint64_t>> bytes_moved) override {
+    snapshot = std::move(served);
+    moved = std::move(bytes_moved);
+  }
+  void Cut() override { ++cuts; }
+  void End(const absl::Status& status) override { ended = status; }
+
+  std::shared_ptr<const EncodedSnapshot> snapshot;
+  std::shared_ptr<std::atomic<std::uint64_t>> moved;
+  int cuts = 0;
+  std::optional<absl::Status> ended;
+};
+
+struct FakePushStatusCall final : PushStatusCall {
+  void Answer(const AnswerPushStatus& status) override { answer = status; }
+  void End(const absl::Status& status) override { ended = status; }
+
+  std::optional<AnswerPushStatus> answer;
+  std::optional<absl::Status> ended;
+};
+
+// Waits for its answer across threads.
+class FakeStatusCall final : public StatusCall {
+ public:
+  void Answer(const ServerStatus& status) override {
+    MutexLock lock(&mutex_);
+    answer_ = status;
+    changed_.NotifyAll();
+  }
+  void End(const absl::Status&) override {}
+
+  ServerStatus Wait() {
+    MutexLock lock(&mutex_);
+    while (!answer_.has_value()) changed_.Wait(&mutex_);
+    return *answer_;
+  }
+
+ private:
+  Mutex mutex_;
+  CondVar changed_;
+  std::optional<ServerStatus> answer_ ABSL_GUARDED_BY(mutex_);
+};
+
+// Keeps one line for each thing it is told. Thread-safe.
+class FakeTelemetry final : public Telemetry {
+ public:
+  void OnDecision(const Decision& decision) override { Add(absl::StrCat("decision ", ReasonName(decision.reason))); }
+  void OnRoundCommitted(const RoundCommitted& round) override { Add(absl::StrCat("committed ", round.round)); }
+  void OnEvaluation(const EvaluationPoint& point) override { Add(absl::StrCat("evaluation ", point.version)); }
+  void OnPushAnswered(absl::string_view outcome) override { Add(absl::StrCat("push ", outcome)); }
+  void OnTransfer(Direction direction, std::uint64_t wire_bytes, std::uint64_t raw_bytes, absl::Duration) override {
+    Add(absl::StrCat(direction == Direction::kPush ? "pushed " : "pulled ", wire_bytes, "/", raw_bytes));
+  }
+  void OnCommit(absl::Duration) override { Add("commit"); }
+  void OnCheckpoint(const absl::StatusOr<StoredCheckpoint>& result, absl::Duration) override {
+    Add(absl::StrCat("checkpoint ", result.ok() ? result->path : "failed"));
+  }
+  void OnStatus(const RunStatus&) override {}
+  void OnCallStarted(absl::string_view, absl::string_view) override {}
+  void OnCallHandled(absl::string_view, absl::string_view, absl::string_view, absl::Duration) override {}
+
+  std::vector<std::string> lines() {
+    MutexLock lock(&mutex_);
+    return lines_;
+  }
+
+ private:
+  void Add(std::string line) {
+    MutexLock lock(&mutex_);
+    lines_.push_back(std::move(line));
+  }
+
+  Mutex mutex_;
+  std::vector<std::string> lines_ ABSL_GUARDED_BY(mutex_);
+};
+
+// Copies what it is given, or fails when told to.
+struct FakeCheckpointStore final : CheckpointStore {
+  absl::StatusOr<StoredCheckpoint> Write(const CheckpointContent& content) override {
+    if (!failure.ok()) return failure;
+    version = content.snapshot.version;
+    params_digest = content.params_digest;
+    params.assign(content.params.begin(), content.params.end());
+    momentum.assign(content.momentum.begin(), content.momentum.end());
+    return StoredCheckpoint{absl::StrCat("/checkpoints/", version), params.size() * sizeof(float)};
+  }
+
+  absl::Status failure;
+  Version version = 0;
+  std::string params_digest;
+  std::vector<float> params;
+  std::vector<float> momentum;
+};
+
+}  // namespace autoloco::server
+
+#endif  // AUTOLOCO_TESTS_SUPPORT_RUNTIME_FAKES_H_

@@ -1,0 +1,133 @@
+#include "server/rpc/convert.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <variant>
+
+#include "common/rpc/layout_proto.h"
+
+namespace autoloco::server {
+namespace {
+
+v1::Identity SomeIdentity() {
+  v1::Identity identity;
+  identity.set_run_id("run");
+  identity.set_worker("w");
+  identity.set_incarnation(3);
+  return identity;
+}
+
+absl::StatusCode CodeOf(const v1::WorkerMessage& message) { return ToSessionEvent(message, 1).status().code(); }
+
+TEST(ConvertTest, Hello) {
+  v1::WorkerMessage message;
+  *message.mutable_hello()->mutable_identity() = SomeIdentity();
+  message.mutable_hello()->set_protocol_version(9);
+  const absl::StatusOr<SessionEvent> event = ToSessionEvent(message, 7);
+  ASSERT_TRUE(event.ok()) << event.status();
+  const auto& hello = std::get<HelloReceived>(*event);
+  EXPECT_EQ(hello.session, 7);
+  EXPECT_EQ(hello.protocol_version, 9);
+  EXPECT_EQ(hello.sender.run_id, "run");
+  EXPECT_EQ(hello.sender.worker, (WorkerId{"w", 3}));
+}
+
+TEST(ConvertTest, Progress) {
+  v1::WorkerMessage message;
+  v1::Progress* progress = message.mutable_progress();
+  *progress->mutable_identity() = SomeIdentity();
+  EXPECT_EQ(CodeOf(message), absl::StatusCode::kInvalidArgument) << "no phase";
+  progress->set_phase(v1::Progress::PHASE_EVALUATING);
+  progress->set_steps_done(4);
+  progress->mutable_evaluation()->set_version(2);
+  progress->mutable_evaluation()->set_loss_sum(1.5);
+  progress->mutable_evaluation()->set_tokens(6);
+  const auto received = std::get<ProgressReceived>(*ToSessionEvent(message, 7));
+  EXPECT_EQ(received.progress.phase, WorkerPhase::kEvaluating);
+  EXPECT_EQ(received.progress.steps_done, 4);
+  ASSERT_TRUE(received.progress.evaluation.has_value());
+  EXPECT_EQ(received.progress.evaluation->loss_sum, 1.5);
+}
+
+TEST(ConvertTest, MalformedSessionMessages) {
+  v1::WorkerMessage message;
+  EXPECT_EQ(CodeOf(message), absl::StatusCode::kInvalidArgument) << "empty";
+  message.mutable_goodbye()->mutable_identity()->set_worker("has space");
+  EXPECT_EQ(CodeOf(message), absl::StatusCode::kInvalidArgument) << "name";
+  *message.mutable_goodbye()->mutable_identity() = SomeIdentity();
+  message.mutable_goodbye()->set_reason(std::string(100000, 'x'));
+  EXPECT_LE(std::get<GoodbyeReceived>(*ToSessionEvent(message, 7)).reason.size(), 256);
+  message.mutable_goodbye()->mutable_identity()->set_run_id(std::string(1000, 'r'));
+  EXPECT_EQ(CodeOf(message), absl::StatusCode::kInvalidArgument) << "run id";
+}
+
+TEST(ConvertTest, PushHeader) {
+  v1::RunConfig run;
+  run.mutable_codec()->set_delta(v1::CodecConfig::DELTA_FP32);
+  v1::PushHeader header;
+  *header.mutable_identity() = SomeIdentity();
+  header.set_round(5);
+  header.set_payload_digest(std::string(32, 'a'));
+  header.set_payload_bytes(100);
+  header.set_codec(v1::CodecConfig::DELTA_BF16);
+  header.mutable_report()->set_learning_rate_sum(0.5);
+  absl::StatusOr<PushOpened> event = ToPushOpened(header, run, 7);
+  ASSERT_TRUE(event.ok()) << event.status();
+  EXPECT_EQ(event->round, 5);
+  EXPECT_EQ(event->payload_bytes, 100);
+  EXPECT_FALSE(event->codec_matches);
+  EXPECT_EQ(event->report.learning_rate_sum, 0.5);
+  for (const char* digest : {"", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "aaaa"}) {
+    header.set_payload_digest(digest);
+    EXPECT_EQ(ToPushOpened(header, run, 7).status().code(), absl::StatusCode::kInvalidArgument) << digest;
+  }
+}
+
+TEST(ConvertTest, ServerMessages) {
+  RpcContext context;
+  context.run_id = "run";
+  context.run.set_seed(5);
+  const v1::ServerMessage welcome = ToProto(SessionMessage(SendWelcome{1, 2, 3}), context);
+  EXPECT_EQ(welcome.welcome().run_id(), "run");
+  EXPECT_EQ(welcome.welcome().incarnation(), 2);
+  EXPECT_EQ(welcome.welcome().version(), 3);
+  EXPECT_EQ(welcome.welcome().config().seed(), 5);
+  const v1::ServerMessage drain = ToProto(SessionMessage(SendDrain{1, true, "done"}), context);
+  EXPECT_EQ(drain.drain().cause(), v1::Drain::CAUSE_RUN_DONE);
+  const v1::ServerMessage closed = ToProto(SessionMessage(SendRoundClosed{1, 4, 5, "digest"}), context);
+  EXPECT_EQ(closed.round_closed().round(), 4);
+  EXPECT_EQ(closed.round_closed().version(), 5);
+  EXPECT_EQ(closed.round_closed().params_digest(), "digest");
+}
+
+TEST(ConvertTest, StatusKeepsTheFirstAndTheLastEvaluations) {
+  RpcContext context;
+  ServerStatus status;
+  status.now = absl::UnixEpoch() + absl::Seconds(10);
+  for (Version version = 0; version < 50; ++version) status.run.evaluations.push_back({version, version * 5, 1.0, 10});
+  WorkerStatus worker;
+  worker.last_seen = absl::UnixEpoch() + absl::Seconds(8);
+  status.run.workers.push_back(worker);
+  const v1::Status proto = ToProto(status, context);
+  ASSERT_EQ(proto.evaluations_size(), 21);
+  EXPECT_EQ(proto.evaluations(0).version(), 0);
+  EXPECT_EQ(proto.evaluations(1).version(), 30);
+  EXPECT_EQ(proto.evaluations(20).version(), 49);
+  EXPECT_EQ(proto.workers(0).last_seen_seconds(), 2);
+  status.run.evaluations.resize(20);
+  EXPECT_EQ(ToProto(status, context).evaluations_size(), 20);
+}
+
+TEST(ConvertTest, PushReplies) {
+  EXPECT_EQ(ToProto(PushOutcome::kNonFinite, "why", true).outcome(), v1::PUSH_OUTCOME_NON_FINITE);
+  AnswerPushStatus answer;
+  EXPECT_FALSE(ToProto(answer).has_reply());
+  answer.known = true;
+  answer.outcome = PushOutcome::kStale;
+  EXPECT_EQ(ToProto(answer).reply().outcome(), v1::PUSH_OUTCOME_STALE);
+}
+
+}  // namespace
+}  // namespace autoloco::server

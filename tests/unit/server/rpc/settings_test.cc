@@ -1,0 +1,114 @@
+#include "server/rpc/settings.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "common/config/load.h"
+#include "common/rpc/protocol.h"
+#include "server/core/interval_policy.h"
+
+namespace autoloco::server {
+namespace {
+
+v1::ServerConfig Load(std::vector<std::string> flags) {
+  v1::ServerConfig config;
+  flags.insert(flags.end(), {"--state-dir", "/tmp/unused"});
+  const Outcome outcome = LoadServerConfig(flags, {}, &config);
+  EXPECT_FALSE(outcome.exits) << outcome.err;
+  return config;
+}
+
+Layout SomeLayout() { return *Layout::Make({{"t", {100000}}}); }
+
+TEST(SettingsTest, TheCoreGetsTheRun) {
+  const v1::ServerConfig config = Load({"--total-inner-steps", "23", "--interval.steps", "5", "--batch-size", "3",
+                                        "--min-workers", "2", "--lease-seconds", "12", "--checkpoint-every-rounds", "4",
+                                        "--evaluation.windows", "0", "--sharing", "own"});
+  const CoreConfig core = ToCoreConfig(config, "run-1", SomeLayout());
+  EXPECT_EQ(core.run_id, "run-1");
+  EXPECT_EQ(core.protocol_version, kProtocolVersion);
+  EXPECT_EQ(core.interval.total_inner_steps, 23);
+  EXPECT_EQ(core.interval.steps, 5);
+  EXPECT_EQ(core.batch_size, 3);
+  EXPECT_EQ(core.min_workers, 2);
+  EXPECT_EQ(core.lease, absl::Seconds(12));
+  EXPECT_EQ(core.checkpoint_every_rounds, 4);
+  EXPECT_FALSE(core.evaluate);
+  EXPECT_FALSE(core.shared_data);
+  EXPECT_EQ(core.max_payload_bytes, MaxPayloadBytes(100000, Codec::kFp32));
+}
+
+TEST(SettingsTest, FixedIsDilocoUnlessSaidOtherwise) {
+  const v1::ServerConfig config = Load({"--policy", "fixed", "--outer.learning-rate", "0.5", "--outer.momentum", "0.25",
+                                        "--nesterov", "false"});
+  const IntervalConfig interval = ToIntervalConfig(config.run());
+  EXPECT_EQ(interval.policy, IntervalPolicy::kFixed);
+  EXPECT_FALSE(interval.spike_guard);
+  const OuterSettings outer = ToOuterSettings(config.run());
+  EXPECT_EQ(outer.learning_rate, 0.5);
+  EXPECT_EQ(outer.momentum.mu, 0.25);
+  EXPECT_FALSE(outer.momentum.nesterov);
+  EXPECT_EQ(outer.correction, OuterCorrection::kNone);
+  EXPECT_FALSE(outer.final_average);
+  const v1::ServerConfig more = Load({"--policy", "fixed", "--correction", "velocity", "--final-average", "on",
+                                      "--spike-guard", "on"});
+  EXPECT_EQ(ToOuterSettings(more.run()).correction, OuterCorrection::kVelocity);
+  EXPECT_TRUE(ToOuterSettings(more.run()).final_average);
+  EXPECT_TRUE(ToIntervalConfig(more.run()).spike_guard);
+}
+
+TEST(SettingsTest, AdaptivePoliciesAreCorrectedAndGuarded) {
+  for (const char* policy : {"autoloco", "qsr", "path", "dispersion", "adacomm"}) {
+    const v1::ServerConfig config = Load({"--policy", policy, "--interval.steps", "20", "--inner.learning-rate", "0.01",
+                                          "--seed", "7", "--calibration-rounds", "9"});
+    const IntervalConfig interval = ToIntervalConfig(config.run());
+    EXPECT_STREQ(IntervalPolicyName(interval.policy), policy);
+    EXPECT_TRUE(interval.spike_guard);
+    EXPECT_EQ(interval.steps, 20);
+    EXPECT_EQ(interval.steps_min, 10);
+    EXPECT_EQ(interval.steps_max, 160);
+    EXPECT_EQ(interval.calibration_rounds, 9);
+    EXPECT_EQ(interval.seed, 7);
+    EXPECT_EQ(interval.schedule.learning_rate, 0.01);
+    EXPECT_EQ(interval.schedule.total_steps, interval.total_inner_steps);
+    const OuterSettings outer = ToOuterSettings(config.run());
+    EXPECT_EQ(outer.correction, OuterCorrection::kBounded);
+    EXPECT_DOUBLE_EQ(outer.reference_learning_rate_sum, 0.2);
+    EXPECT_TRUE(outer.final_average);
+  }
+  EXPECT_EQ(ToOuterSettings(Load({"--reference-learning-rate-sum", "0.5"}).run()).reference_learning_rate_sum, 0.5);
+}
+
+TEST(SettingsTest, PinnedListsAreNotGuarded) {
+  const v1::ServerConfig replay = Load({"--policy", "replay", "--replay", "20x2,30"});
+  EXPECT_EQ(ToIntervalConfig(replay.run()).replay, (std::vector<std::uint32_t>{20, 20, 30}));
+  EXPECT_FALSE(ToIntervalConfig(replay.run()).spike_guard);
+  const v1::ServerConfig random = Load({"--policy", "random", "--target-rounds", "12"});
+  EXPECT_EQ(ToIntervalConfig(random.run()).target_rounds, 12);
+  EXPECT_FALSE(ToIntervalConfig(random.run()).spike_guard);
+}
+
+TEST(SettingsTest, TheCommitGetsTheCodec) {
+  const v1::ServerConfig config = Load({"--codec.delta", "bf16", "--zstd-level", "3"});
+  const CommitRunner::Settings settings = ToCommitSettings(config.run());
+  EXPECT_EQ(settings.codec, Codec::kBf16);
+  EXPECT_EQ(settings.zstd_level, 3);
+}
+
+TEST(SettingsTest, APushMustFit) {
+  v1::ServerConfig config = Load({});
+  CoreConfig core = ToCoreConfig(config, "run-1", SomeLayout());
+  EXPECT_TRUE(CheckPushFits(core, config.server()).ok());
+  core.max_payload_bytes = config.server().max_push_bytes_in_flight() + 1;
+  EXPECT_EQ(CheckPushFits(core, config.server()).code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(SettingsTest, ThreadsAreOneACoreUnlessSaid) {
+  EXPECT_EQ(ThreadCount(Load({"--threads", "3"}).server()), 3);
+  EXPECT_GE(ThreadCount(Load({}).server()), 1);
+}
+
+}  // namespace
+}  // namespace autoloco::server

@@ -1,0 +1,77 @@
+#include "server/runtime/effect_runner.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <variant>
+
+#include "tests/support/runtime_fakes.h"
+
+namespace autoloco::server {
+namespace {
+
+using ::testing::ElementsAre;
+
+const Instant kStart = absl::UnixEpoch();
+
+class EffectRunnerTest : public ::testing::Test {
+ protected:
+  const Layout layout_ = *Layout::Make({{"t", {10}}});
+  ManualClock clock_;
+  Inbox inbox_{&clock_};
+  ParameterStore parameters_ = *ParameterStore::Allocate(layout_);
+  FakeCheckpointStore checkpoints_;
+  FakeTelemetry telemetry_;
+  WorkPool pool_{1};
+  CommitRunner commits_{{&clock_, &parameters_, &checkpoints_, &telemetry_, &pool_, &inbox_}, {}};
+  PayloadStore payloads_{1000, 1000};
+  std::deque<Event> events_;
+  CallTable calls_{{}, {&layout_, Codec::kFp32, &pool_, &inbox_, &payloads_, &telemetry_, &events_}};
+  EffectRunner runner_{&calls_, &payloads_, &commits_, &telemetry_};
+};
+
+TEST_F(EffectRunnerTest, PushesAreCountedUnderTheReasonOfTheCore) {
+  Decision decision;
+  decision.kind = DecisionKind::kAdmission;
+  decision.reason = Reason::kWrongLayout;
+  runner_.Run({decision, RefusePush{1, absl::FailedPreconditionError("layout")}}, kStart);
+  runner_.Run({AnswerPush{2, PushOutcome::kAccepted, "", true}}, kStart);
+  runner_.Run({AnswerPush{3, PushOutcome::kLate, "", false}}, kStart);
+  runner_.Run({RefusePush{4, absl::AbortedError("a newer attempt")}}, kStart);
+  EXPECT_THAT(telemetry_.lines(),
+              ElementsAre("decision layout", "push layout", "push replayed", "push late", "push refused"));
+}
+
+TEST_F(EffectRunnerTest, PayloadsAreDroppedWhenTheirCommitIsDone) {
+  const std::string bytes = EncodeVector(std::vector<float>(10, 1.0F), Codec::kFp32, 1);
+  const auto payload = payloads_.Admit(7, bytes.size());
+  ASSERT_TRUE(payload.ok());
+  ASSERT_TRUE((*payload)->Take(0, bytes).ok());
+  ASSERT_TRUE(payloads_.Admit(8, 10).ok());
+  StartCommit commit;
+  commit.round = 3;
+  commit.contributions = {{7, "w", 1.0}};
+  runner_.Run({commit}, kStart);
+  EXPECT_EQ(std::get<CommitFinished>(*inbox_.Take(std::nullopt)).event.round, 3);
+  EXPECT_NE(payloads_.Find(7), nullptr);
+  runner_.OnCommitFinished();
+  EXPECT_EQ(payloads_.Find(7), nullptr);
+  EXPECT_NE(payloads_.Find(8), nullptr) << "of the next round";
+}
+
+TEST_F(EffectRunnerTest, RemembersTheEndOfTheRun) {
+  EXPECT_FALSE(runner_.finished().has_value());
+  runner_.Run({RunFinished{75, "too few workers"}}, kStart);
+  EXPECT_EQ(runner_.finished()->exit_code, 75);
+}
+
+TEST_F(EffectRunnerTest, EffectsForWhatIsGoneAreIgnored) {
+  runner_.Run({SendAbort{1, 0, ""}, CloseSession{1, absl::OkStatus()}, AdmitPush{2, 10}, DropPayload{2},
+               AnswerPushStatus{}, RefusePull{3, absl::AbortedError("")}, ServePull{4, 0}},
+              kStart);
+  EXPECT_EQ(calls_.size(), 0);
+  EXPECT_EQ(payloads_.size(), 0);
+}
+
+}  // namespace
+}  // namespace autoloco::server
