@@ -1,0 +1,48 @@
+#include "tests/bench/learning/arm.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace autoloco::bench {
+
+const char* ShardingName(Sharding sharding) { return sharding == Sharding::kIid ? "iid" : "non-iid"; }
+
+const char* ScheduleName(Schedule schedule) {
+  switch (schedule) {
+    case Schedule::kConstant: return "constant";
+    case Schedule::kCosine: return "cosine";
+    case Schedule::kWsd: return "wsd";
+  }
+  return "cosine";
+}
+
+const char* CodecName(Codec codec) {
+  switch (codec) {
+    case Codec::kFp32: return "fp32";
+    case Codec::kBf16: return "bf16";
+  }
+  return "fp32";
+}
+
+std::string DescribeRun(const BenchSettings& settings, const Arm& arm, std::uint64_t seed) {
+  std::string text = absl::StrCat("text=", settings.text, " steps=", settings.steps, " warmup=", settings.warmup_steps,
+                                  " rows=", settings.rows, " lr=", settings.learning_rate * arm.learning_rate_scale,
+                                  " windows=", settings.round_windows, ",", settings.final_windows,
+                                  " kind=", static_cast<int>(arm.kind), " data=", ShardingName(arm.data),
+                                  " schedule=", ScheduleName(arm.schedule), " seed=", seed, " every=", arm.interval);
+  if (arm.kind != Method::kOuter) return text;
+  const Failures& failures = arm.failures;
+  absl::StrAppend(&text, " outer=", settings.outer_learning_rate, ",", arm.momentum, " codec=", CodecName(arm.codec),
+                  " policy=", server::IntervalPolicyName(arm.policy), " powers=", arm.learning_rate_power, ",",
+                  arm.agreement_power, " correction=", server::OuterCorrectionName(arm.correction),
+                  " rounds=", arm.rounds, " average=", arm.final_average, " failures=", failures.dropped, ",",
+                  failures.late, ",", failures.late_applied, ",", failures.absent);
+  return text;
+}
+
+std::uint64_t ModelSteps(const BenchSettings& settings, const Arm& arm, std::uint32_t workers) {
+  return arm.kind == Method::kSingle ? settings.steps : settings.steps * workers;
+}
+
+bool SameSetting(const Arm& a, const Arm& b) { return a.data == b.data && a.schedule == b.schedule; }
+
+}  // namespace autoloco::bench
