@@ -37,10 +37,7 @@ ServerClient::~ServerClient() {
     MutexLock lock(&mutex_);
     for (const auto& [ticket, transfer] : transfers_) transfer->Cancel();
   }
-  if (session_ != nullptr) {
-    session_->Cancel();
-    session_->WaitUntilOver();
-  }
+  session_.reset();
 }
 
 // ---------------------------------------------------------------------------------------------------- session
@@ -51,7 +48,7 @@ void ServerClient::OpenSession(Ticket session, const Identity& identity) {
     sink_->Post(SessionEnded{.session = session, .status = channel.status()});
     return;
   }
-  session_ = std::make_shared<Session>(session, options_.worker, sink_);
+  session_ = std::make_unique<Session>(session, options_.worker, sink_);
   session_ticket_ = session;
   session_->Start(*channel, identity);
 }

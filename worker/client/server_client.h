@@ -73,7 +73,7 @@ class ServerClient final : public ServerConnection {
 
   const ServerClientOptions options_;
   EventSink* const sink_;
-  std::shared_ptr<Session> session_;  // the one open, or the last one
+  std::unique_ptr<Session> session_;  // the one open, or the last one
   Ticket session_ticket_ = 0;
   Bulk pull_bulk_;
   Bulk push_bulk_;

@@ -19,13 +19,19 @@ bool IsPlainProgress(const v1::WorkerMessage& message) {
 Session::Session(Ticket ticket, std::string worker, EventSink* sink)
     : ticket_(ticket), worker_(std::move(worker)), sink_(sink) {}
 
+Session::~Session() {
+  Cancel();
+  MutexLock lock(&mutex_);
+  while (open_) ended_.Wait(&mutex_);
+}
+
 void Session::Start(const std::shared_ptr<grpc::Channel>& channel, const Identity& identity) {
-  self_ = shared_from_this();
   channel_ = channel;
   stub_ = v1::ParameterServer::NewStub(channel_);
   stub_->async()->Session(&context_, this);
   {
     MutexLock lock(&mutex_);
+    open_ = true;
     held_ = true;
     AddHold();
     queue_.push_back(HelloMessage(identity, worker_));
@@ -89,7 +95,6 @@ void Session::StopWriting() {
 }
 
 void Session::OnDone(const grpc::Status& status) {
-  const std::shared_ptr<Session> self = std::move(self_);  // the last reference may be this one
   absl::Status result = FromGrpcStatus(status);
   {
     MutexLock lock(&mutex_);
@@ -97,13 +102,8 @@ void Session::OnDone(const grpc::Status& status) {
   }
   sink_->Post(SessionEnded{.session = ticket_, .status = std::move(result)});
   MutexLock lock(&mutex_);
-  over_ = true;
+  open_ = false;
   ended_.NotifyAll();
-}
-
-void Session::WaitUntilOver() {
-  MutexLock lock(&mutex_);
-  while (!over_) ended_.Wait(&mutex_);
 }
 
 void Session::Handle(const v1::ServerMessage& message) {

@@ -18,16 +18,17 @@
 
 namespace autoloco::worker {
 
-// Keeps itself alive from Start until the stream is over; SessionEnded is its last event. Send, SendLast, Cancel and
-// WaitUntilOver are thread-safe.
+// SessionEnded is its last event. Send, SendLast and Cancel are thread-safe. The owner destroys it, never a thread of
+// gRPC: with the last channel goes gRPC's queue of callbacks, which cannot be taken down from a callback.
 //
 // At most one read and one write are under way. Messages from outside wait in a short queue while a write is; a hold
 // keeps the stream from ending under them. The queue is bounded, since a waiting Progress without an evaluation gives
 // way to the next one.
-class Session final : public grpc::ClientBidiReactor<v1::WorkerMessage, v1::ServerMessage>,
-                      public std::enable_shared_from_this<Session> {
+class Session final : public grpc::ClientBidiReactor<v1::WorkerMessage, v1::ServerMessage> {
  public:
   Session(Ticket ticket, std::string worker, EventSink* sink);
+  // Cancels the stream if it is open, and returns when its last event has been posted.
+  ~Session() override;
 
   // Opens the stream on `channel` and says Hello. Called once.
   void Start(const std::shared_ptr<grpc::Channel>& channel, const Identity& identity);
@@ -40,9 +41,6 @@ class Session final : public grpc::ClientBidiReactor<v1::WorkerMessage, v1::Serv
   void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;
   void OnDone(const grpc::Status& status) override;
-
-  // Returns when the last event has been posted.
-  void WaitUntilOver();
 
  private:
   void Handle(const v1::ServerMessage& message);
@@ -59,7 +57,6 @@ class Session final : public grpc::ClientBidiReactor<v1::WorkerMessage, v1::Serv
   std::unique_ptr<v1::ParameterServer::Stub> stub_;
   v1::ServerMessage incoming_;  // of the read under way
   v1::WorkerMessage outgoing_;  // of the write under way
-  std::shared_ptr<Session> self_;
 
   Mutex mutex_;
   CondVar ended_;
@@ -67,7 +64,7 @@ class Session final : public grpc::ClientBidiReactor<v1::WorkerMessage, v1::Serv
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   bool held_ ABSL_GUARDED_BY(mutex_) = false;     // our hold on the stream
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;  // this side closes after the queue
-  bool over_ ABSL_GUARDED_BY(mutex_) = false;
+  bool open_ ABSL_GUARDED_BY(mutex_) = false;     // from Start until the last event
   absl::Status own_status_ ABSL_GUARDED_BY(mutex_);  // why this side cancelled
 };
 

@@ -26,18 +26,13 @@ v1::ServerMessage WelcomeMessage(const v1::RunConfig& run) {
 
 class SessionTest : public ::testing::Test {
  protected:
-  ~SessionTest() override {
-    if (session_ == nullptr) return;
-    session_->Cancel();
-    session_->WaitUntilOver();
-  }
   void Start() {
-    session_ = std::make_shared<Session>(7, "w", &log_);
+    session_ = std::make_unique<Session>(7, "w", &log_);
     session_->Start(service_.NewChannel(), kIdentity);
   }
   EventLog log_;
   ScriptedService service_;
-  std::shared_ptr<Session> session_;
+  std::unique_ptr<Session> session_;
 };
 
 TEST_F(SessionTest, HelloThenEverythingThatTheServerSays) {
