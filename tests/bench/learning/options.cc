@@ -90,7 +90,7 @@ std::string OptionsHelp() {
          "tokens, and prints one table. TEXT is a file or a folder; default: the dictionary that deploy/dictionary.sh\n"
          "brings.\n"
          "\n"
-         "  --preset NAME    smoke (seconds), small (default, about ten minutes on two cores) or claim (every arm)\n"
+         "  --preset NAME    smoke (seconds), small (default, the main arms) or claim (every arm)\n"
          "  --arms REGEX     only arms whose 'method, data, schedule, codec' match, and what they need\n"
          "  --list           show the arms of the preset and stop\n"
          "  --seeds N        runs of each arm\n"

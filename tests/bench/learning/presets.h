@@ -22,7 +22,7 @@ struct Preset {
 inline constexpr char kReferenceMethod[] = "diloco";
 inline constexpr char kAutolocoMethod[] = "autoloco";
 
-// smoke: seconds, to see that the program works. small: about ten minutes on two cores. claim: every arm.
+// smoke: seconds, to see that the program works. small: the main arms. claim: every arm.
 // INVALID_ARGUMENT: no such preset; the message lists them.
 absl::StatusOr<Preset> MakePreset(absl::string_view name);
 
