@@ -279,6 +279,24 @@ TEST(WorkerMachineTest, ADeltaOfTheOldIncarnationWaitsForItsAssignment) {
   EXPECT_EQ(script.Last<StartPush>()->identity.incarnation, 2u);
 }
 
+// The server lost versions and made them again from other deltas: the same round, the same assignment, another base.
+TEST(WorkerMachineTest, ADeltaFromOtherParametersThanTheServersIsDropped) {
+  for (const bool same_base : {true, false}) {
+    MachineScript script;
+    script.Start(0);
+    script.EndTraining();
+    ASSERT_EQ(script.Count<StartPush>(), 1);
+    script.EndSession(kExpired);
+    script.RunTimers(absl::Seconds(1));
+    script.Welcome(2, 0);
+    script.EndPull(0, same_base ? "digest" : "other");
+    EXPECT_EQ(script.Count<DropDelta>(), same_base ? 0 : 1);
+    script.Assign(IntervalOf(0));
+    EXPECT_EQ(script.Count<StartPush>(), same_base ? 2 : 1);
+    EXPECT_EQ(script.Count<StartTraining>(), same_base ? 1 : 2);
+  }
+}
+
 TEST(WorkerMachineTest, ADeltaOfTheOldIncarnationThatIsNotAskedForIsDropped) {
   MachineScript script = Rejoined();
   script.EndPull(0, "digest");
