@@ -42,13 +42,10 @@ void EventLoop::Run() {
     std::optional<Input> input = tools_.inbox->Take(wake);
     if (input.has_value()) std::visit([this](const auto& concrete) { Handle(concrete); }, *input);
     OnTime(wake, tools_.clock->Now());
+    status_due_ = status_due_ || input.has_value() || !events_.empty();
     StepAll();
     PublishFinish();
-    const Instant now = tools_.clock->Now();
-    if (now >= next_status_ || stopping_) {
-      tools_.telemetry->OnStatus(tools_.core->Status());
-      next_status_ = now + kStatusInterval;
-    }
+    PublishStatus(tools_.clock->Now());
   }
   AUTOLOCO_CHECK(calls_.size() == 0);
 }
@@ -57,6 +54,7 @@ std::optional<Instant> EventLoop::NextWake() const {
   std::optional<Instant> wake = tools_.core->NextDeadline();
   if (wake.has_value()) wake = std::max(*wake, timers_from_);
   if (calls_.size() > 0) wake = wake.has_value() ? std::min(*wake, next_tick_) : next_tick_;
+  if (status_due_) wake = wake.has_value() ? std::min(*wake, next_status_) : next_status_;
   return wake;
 }
 
@@ -79,6 +77,13 @@ void EventLoop::StepAll() {
     tools_.core->Step(now, event, &effects_);
     runner_.Run(effects_, now);
   }
+}
+
+void EventLoop::PublishStatus(Instant now) {
+  if (!status_due_ || (now < next_status_ && !stopping_)) return;
+  tools_.telemetry->OnStatus(tools_.core->Status());
+  status_due_ = false;
+  next_status_ = now + kStatusInterval;
 }
 
 void EventLoop::PublishFinish() {

@@ -66,7 +66,9 @@ class EventLoop {
   // meanwhile is read for a moment before the core is told the time, or it would take all of them for dead.
   static constexpr absl::Duration kHeldUp = absl::Seconds(1);
   static constexpr absl::Duration kCatchUp = absl::Milliseconds(500);
-  static constexpr absl::Duration kStatusInterval = absl::Milliseconds(100);  // of Telemetry::OnStatus
+  // At most this often Telemetry::OnStatus; what happened since the last one is told within this time, whether or not
+  // anything else happens.
+  static constexpr absl::Duration kStatusInterval = absl::Milliseconds(100);
 
   void Run();
   std::optional<Instant> NextWake() const;
@@ -74,6 +76,7 @@ class EventLoop {
   // Steps the core through all events that have come up; their effects may bring more.
   void StepAll();
   void PublishFinish();
+  void PublishStatus(Instant now);
   ServerStatus Status(Instant now) const;
 
   // One input each; those of calls go to the table as they are.
@@ -100,7 +103,8 @@ class EventLoop {
   bool stopping_ = false;
   Instant timers_from_;  // no TimerFired before
   Instant next_tick_;
-  Instant next_status_;
+  bool status_due_ = true;  // something happened since the last OnStatus
+  Instant next_status_;     // not before
 
   std::thread thread_;
 

@@ -163,6 +163,16 @@ double MetricValue(const std::string& metrics, absl::string_view series) {
   return -1;
 }
 
+std::string ScrapeMetricsUntil(const std::string& address, absl::string_view series, double value) {
+  const absl::Time limit = absl::Now() + absl::Seconds(10);
+  std::string metrics = ScrapeMetrics(address);
+  while (MetricValue(metrics, series) != value && absl::Now() < limit) {
+    absl::SleepFor(absl::Milliseconds(20));
+    metrics = ScrapeMetrics(address);
+  }
+  return metrics;
+}
+
 StoredModel NewestCheckpoint(const std::string& state_dir) {
   const std::vector<server::CheckpointFolder> found = server::ListCheckpoints(state_dir + "/checkpoints").value();
   if (found.empty()) return {};

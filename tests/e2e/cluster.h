@@ -110,6 +110,8 @@ int ExitCode(Process* process, absl::Duration timeout = kPatience);
 
 // Body of an HTTP GET of /metrics at host:port; empty when that fails.
 std::string ScrapeMetrics(const std::string& address);
+// Scrapes until `series` has `value`, 10 s at most: what the event loop tells of the run's state shows within 100 ms.
+std::string ScrapeMetricsUntil(const std::string& address, absl::string_view series, double value);
 // Value of a series as written ("name{label=\"x\"}"); -1 when it is not there.
 double MetricValue(const std::string& metrics, absl::string_view series);
 

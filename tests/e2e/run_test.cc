@@ -134,7 +134,7 @@ TEST_F(FinishedRunTest, StatusAsText) {
 }
 
 TEST_F(FinishedRunTest, Metrics) {
-  const std::string metrics = ScrapeMetrics(cluster_->metrics());
+  const std::string metrics = ScrapeMetricsUntil(cluster_->metrics(), "autoloco_version", 5);
   EXPECT_EQ(MetricValue(metrics, "autoloco_rounds_total{outcome=\"committed\"}"), 5) << metrics;
   EXPECT_EQ(MetricValue(metrics, "autoloco_rounds_total{outcome=\"aborted\"}"), 0);
   EXPECT_EQ(MetricValue(metrics, "autoloco_pushes_total{outcome=\"accepted\"}"), 10);

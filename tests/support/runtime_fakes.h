@@ -123,13 +123,21 @@ class FakeTelemetry final : public Telemetry {
   void OnCheckpoint(const absl::StatusOr<StoredCheckpoint>& result, absl::Duration) override {
     Add(absl::StrCat("checkpoint ", result.ok() ? result->path : "failed"));
   }
-  void OnStatus(const RunStatus&) override {}
+  void OnStatus(const RunStatus& status) override {
+    MutexLock lock(&mutex_);
+    told_phase_ = status.phase;
+  }
   void OnCallStarted(absl::string_view, absl::string_view) override {}
   void OnCallHandled(absl::string_view, absl::string_view, absl::string_view, absl::Duration) override {}
 
   std::vector<std::string> lines() {
     MutexLock lock(&mutex_);
     return lines_;
+  }
+  // Of the last OnStatus.
+  std::optional<RunPhase> told_phase() {
+    MutexLock lock(&mutex_);
+    return told_phase_;
   }
 
  private:
@@ -140,6 +148,7 @@ class FakeTelemetry final : public Telemetry {
 
   Mutex mutex_;
   std::vector<std::string> lines_ ABSL_GUARDED_BY(mutex_);
+  std::optional<RunPhase> told_phase_ ABSL_GUARDED_BY(mutex_);
 };
 
 // Copies what it is given, or fails when told to.

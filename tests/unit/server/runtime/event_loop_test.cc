@@ -88,5 +88,15 @@ TEST_F(EventLoopTest, AShutdownEndsTheRunAndTheLoopGoesOnServing) {
   Stop();
 }
 
+// The last thing that happens is told too, though no input follows that would wake the loop again.
+TEST_F(EventLoopTest, TelemetryIsToldTheLastStatusOfAQuietRun) {
+  inbox_.Post(ShutdownAsked{"SIGTERM"});
+  loop_.WaitForFinish();
+  const Instant limit = clock_->Now() + absl::Seconds(10);
+  while (telemetry_.told_phase() != RunPhase::kDone && clock_->Now() < limit) absl::SleepFor(absl::Milliseconds(5));
+  EXPECT_EQ(telemetry_.told_phase(), RunPhase::kDone);
+  Stop();
+}
+
 }  // namespace
 }  // namespace autoloco::server
