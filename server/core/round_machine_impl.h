@@ -64,6 +64,9 @@ class RoundMachine::Impl {
   absl::Status CheckRoomFor(const std::string& name) const;
   void Join(const HelloReceived& hello);
   void Reconnect(const HelloReceived& hello);
+  void BeginLife(Ticket session, const WorkerId& id);
+  // Something has arrived under `id`: if that was a claim, it replaces the life before it.
+  void TakeOverIfClaimed(const WorkerId& id);
   // Whether the next worker's dataset may be another one: nothing was trained, and nobody is there who holds it.
   bool DataIsOpen() const;
   absl::Status CheckReady(const ReadyReceived& ready) const;
@@ -166,6 +169,7 @@ class RoundMachine::Impl {
   OpenRound round_;           // the last one; where round_open_, the one that is open, decided or finishing
   bool round_open_ = false;   // stays so when the process ends: the round goes on after the restart
   bool commit_again_ = false; // restored with a decided round: its commit has to run again
+  std::map<Ticket, WorkerId> claims_;  // by session: welcomed beside a life that is alive, and not heard of since
   std::map<Ticket, PendingPush> pending_;
   PushRegister register_;
   EvaluationBook evaluations_;

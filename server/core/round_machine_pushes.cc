@@ -247,6 +247,7 @@ void RoundMachine::Impl::On(const PushStatusAsked& asked) {
 }
 
 void RoundMachine::Impl::On(const PullOpened& pull) {
+  if (pull.sender.run_id == config_.run_id) TakeOverIfClaimed(pull.sender.worker);
   Reason reason = Reason::kMalformed;
   absl::Status status = CheckSender(pull.sender, &reason);
   if (status.ok() && !pull.current && pull.version != state_.version) {
@@ -289,7 +290,7 @@ void RoundMachine::Impl::DropPendingPush(const PushKey& key) {
   for (auto it = pending_.begin(); it != pending_.end(); ++it) {
     const PushKey& held = it->second.key;
     if (held.worker != key.worker || held.round != key.round || held.fragment != key.fragment) continue;
-    Emit(RefusePush{it->first, absl::AbortedError("a newer attempt of the same push took over")});
+    Emit(RefusePush{it->first, absl::UnavailableError("a newer attempt of the same push took over")});
     Emit(DropPayload{it->first});
     pending_.erase(it);
     return;

@@ -1,4 +1,11 @@
 // Sessions: joining, reconnecting, being heard of, leaving.
+//
+// A Hello alone fences nobody out: it may have been on its way for long, of a process or an attempt that is no more. The
+// new life of a worker that is alive is a claim until something arrives under its incarnation, which proves that the
+// Welcome was heard.
+#include <algorithm>
+#include <iterator>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "server/core/round_machine_impl.h"
@@ -6,7 +13,7 @@
 namespace autoloco::server {
 
 void RoundMachine::Impl::On(const HelloReceived& hello) {
-  if (members_.FindBySession(hello.session) != nullptr) {
+  if (members_.FindBySession(hello.session) != nullptr || claims_.count(hello.session) != 0) {
     Emit(CloseSession{hello.session, absl::InvalidArgumentError("a session has one Hello")});
     return;
   }
@@ -63,21 +70,41 @@ void RoundMachine::Impl::Join(const HelloReceived& hello) {
     RefuseSession(hello.session, hello.sender.worker, room);
     return;
   }
-  const Incarnation incarnation = state_.next_incarnation++;
+  const WorkerId id{name, state_.next_incarnation++};
   run_changed_ = true;
-  Member* known = members_.Find(name);
+  Emit(SendWelcome{hello.session, id.incarnation, state_.version});
+  const Member* known = members_.Find(name);
   if (known != nullptr && known->alive) {
-    Decide(DecisionKind::kMembership, Reason::kReplaced, known->id, absl::StrCat("by incarnation ", incarnation));
-    if (known->session != 0) {
-      Emit(CloseSession{known->session, absl::FailedPreconditionError(absl::StrCat(
-                                            "incarnation replaced: ", name, " joined again as incarnation ",
-                                            incarnation, "; is the name used twice?"))});
-    }
+    claims_[hello.session] = id;
+  } else {
+    BeginLife(hello.session, id);
   }
-  Member* member = members_.Begin(name, incarnation, hello.session, now_);
+}
+
+void RoundMachine::Impl::BeginLife(Ticket session, const WorkerId& id) {
+  Member* member = members_.Begin(id.name, id.incarnation, session, now_);
   RecordMember(*member);
-  Emit(SendWelcome{hello.session, incarnation, state_.version});
-  if (ended_) Emit(SendDrain{member->session, phase_ == RunPhase::kDone, "the run is complete"});
+  if (ended_) Emit(SendDrain{session, phase_ == RunPhase::kDone, "the run is complete"});
+}
+
+void RoundMachine::Impl::TakeOverIfClaimed(const WorkerId& id) {
+  const auto claim = std::find_if(claims_.begin(), claims_.end(), [&id](const auto& one) { return one.second == id; });
+  if (claim == claims_.end()) return;
+  const Ticket session = claim->first;
+  claims_.erase(claim);
+  const absl::Status replaced = absl::FailedPreconditionError(absl::StrCat(
+      "incarnation replaced: ", id.name, " joined again as incarnation ", id.incarnation, "; is the name used twice?"));
+  for (auto it = claims_.begin(); it != claims_.end();) {
+    const bool older = it->second.name == id.name && it->second.incarnation < id.incarnation;
+    if (older) RefuseSession(it->first, it->second, replaced);
+    it = older ? claims_.erase(it) : std::next(it);
+  }
+  const Member* known = members_.Find(id.name);
+  if (known != nullptr && known->alive) {
+    Decide(DecisionKind::kMembership, Reason::kReplaced, known->id, absl::StrCat("by incarnation ", id.incarnation));
+    if (known->session != 0) Emit(CloseSession{known->session, replaced});
+  }
+  BeginLife(session, id);
 }
 
 void RoundMachine::Impl::Reconnect(const HelloReceived& hello) {
@@ -189,6 +216,7 @@ void RoundMachine::Impl::On(const GoodbyeReceived& goodbye) {
 }
 
 void RoundMachine::Impl::On(const SessionClosed& closed) {
+  claims_.erase(closed.session);
   Member* member = members_.FindBySession(closed.session);
   if (member == nullptr) return;
   members_.Bind(member, 0, now_);
@@ -223,6 +251,7 @@ void RoundMachine::Impl::Leave(Member* member, Reason reason, std::string text) 
 }
 
 Member* RoundMachine::Impl::Speaker(Ticket session, const Sender& sender) {
+  if (claims_.count(session) != 0 && sender.run_id == config_.run_id) TakeOverIfClaimed(sender.worker);
   Member* member = members_.FindBySession(session);
   if (member == nullptr) return nullptr;  // a message that crossed the end of its session
   if (sender.run_id != config_.run_id || sender.worker != member->id) {

@@ -116,6 +116,37 @@ TEST(Sessions, ASecondLifeFencesTheFirst) {
   EXPECT_THAT(LastRefusal(script), StartsWith("incarnation replaced"));
 }
 
+TEST(Sessions, AHelloThatWasHeldUpFencesNobodyOut) {
+  CoreScript script;
+  const Ticket session = script.Join("a");
+  script.Clear();
+  script.Say(HelloReceived{60, {"", {"a", 0}}, 1});
+  ASSERT_TRUE(script.Last<SendWelcome>());
+  EXPECT_EQ(script.Last<SendWelcome>()->incarnation, 2u);
+  EXPECT_EQ(script.Decided(Reason::kReplaced), 0);
+  script.Say(ProgressReceived{session, script.SenderOf("a"), {}});
+  script.Say(SessionClosed{60});
+  EXPECT_FALSE(script.Last<CloseSession>());
+  EXPECT_EQ(script.Status().workers[0].worker.incarnation, 1u);
+}
+
+TEST(Sessions, TheFirstWordOfANewLifeFencesTheOldOneOut) {
+  CoreScript script;
+  const Ticket old = script.Join("a");
+  script.Clear();
+  script.Say(HelloReceived{60, {"", {"a", 0}}, 1});
+  script.Say(HelloReceived{61, {"", {"a", 0}}, 1});
+  PullOpened pull{.ticket = 70, .sender = script.SenderOf("a"), .current = true, .version = 0};
+  pull.sender.worker.incarnation = 3;
+  script.Say(pull);
+  EXPECT_TRUE(script.Last<ServePull>());
+  EXPECT_EQ(script.Decided(Reason::kReplaced), 1);
+  ASSERT_EQ(script.All<CloseSession>().size(), 2u);  // the claim before it, and the life
+  EXPECT_EQ(script.All<CloseSession>()[0].session, 60u);
+  EXPECT_EQ(script.All<CloseSession>()[1].session, old);
+  EXPECT_EQ(script.Status().workers[0].worker.incarnation, 3u);
+}
+
 TEST(Sessions, AReconnectWithinTheLeaseGetsItsAssignmentAgain) {
   CoreScript script;
   script.Join("a");
