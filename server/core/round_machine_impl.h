@@ -71,6 +71,7 @@ class RoundMachine::Impl {
   bool DataIsOpen() const;
   absl::Status CheckReady(const ReadyReceived& ready) const;
   void ResendAssignment(const Member& member);
+  void InheritInterval(const Member& member);
   void ExpireLeases();
   void Leave(Member* member, Reason reason, std::string text);
   // The member that speaks on `session` under this identity; null (and the session closed) where they do not match.

@@ -130,6 +130,7 @@ void RoundMachine::Impl::Reconnect(const HelloReceived& hello) {
   Decide(DecisionKind::kMembership, Reason::kReconnected, id, "");
   Emit(SendWelcome{hello.session, id.incarnation, state_.version});
   ResendAssignment(*member);
+  InheritInterval(*member);  // it may have become ready while the server before this one shut down
   if (ended_) Emit(SendDrain{member->session, phase_ == RunPhase::kDone, "the run is complete"});
 }
 
@@ -182,15 +183,19 @@ void RoundMachine::Impl::On(const ReadyReceived& ready) {
   member->base_version = ready.version;
   RecordMember(*member);
   Decide(DecisionKind::kMembership, Reason::kJoined, member->id, absl::StrCat("holds version ", ready.version));
-  // Strict mode: the successor of a lost worker does its interval, since no other may.
-  const auto it = round_.entries.find(member->id.name);
-  if (config_.strict && phase_ == RunPhase::kTraining && it != round_.entries.end() && !it->second.delivered) {
-    it->second.incarnation = member->id.incarnation;
-    it->second.rejected = false;
-    RecordEntry(member->id.name);
-    Decide(DecisionKind::kRound, Reason::kReassigned, member->id, "");
-    Emit(SendAssignment{member->session, it->second.assignment});
-  }
+  InheritInterval(*member);
+}
+
+// Strict mode: the successor of a lost worker does its interval, since no other may.
+void RoundMachine::Impl::InheritInterval(const Member& member) {
+  if (!config_.strict || phase_ != RunPhase::kTraining || !member.ready) return;
+  const auto it = round_.entries.find(member.id.name);
+  if (it == round_.entries.end() || it->second.delivered || it->second.incarnation == member.id.incarnation) return;
+  it->second.incarnation = member.id.incarnation;
+  it->second.rejected = false;
+  RecordEntry(member.id.name);
+  Decide(DecisionKind::kRound, Reason::kReassigned, member.id, "");
+  Emit(SendAssignment{member.session, it->second.assignment});
 }
 
 void RoundMachine::Impl::On(const ProgressReceived& progress) {

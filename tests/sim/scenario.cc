@@ -66,7 +66,7 @@ void DrawChances(Dice* dice, Scenario* scenario) {
   }
   if (!scenario->strict) {
     if (dice->Chance(0.3)) ChanceOf(Fault::kWorkerDiskLost, scenario) = 0.2;
-    if (dice->Chance(0.3)) ChanceOf(Fault::kWorkerDiskTorn, scenario) = 0.9;
+    if (dice->Chance(0.3)) ChanceOf(Fault::kWorkerDiskTorn, scenario) = 0.01;
     if (dice->Chance(0.3)) ChanceOf(Fault::kWorkerWriteFailed, scenario) = 0.05;
   }
 }

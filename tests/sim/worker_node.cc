@@ -37,7 +37,6 @@ void WorkerNode::Start() {
   delta_ = disk_->saved;
   accepted_ = false;
   pushes_of_delta_ = 0;
-  saving_ = false;
   cancelled_end_.reset();
   ++job_;
   tools_.checkers->OnRestarted(disk_->lineage);
@@ -54,10 +53,7 @@ void WorkerNode::Kill(bool silently) {
   if (!running()) return;
   tools_.trace->Line(plan_.name, "killed");
   tools_.network->Detach(client_, silently);
-  const bool torn = saving_ && tools_.faults->Strikes(Fault::kWorkerDiskTorn);
-  if (torn || tools_.faults->Strikes(Fault::kWorkerDiskLost)) {
-    disk_->saved.reset();
-  }
+  if (tools_.faults->Strikes(Fault::kWorkerDiskLost)) disk_->saved.reset();
   effects_left_.reset();
   End();
 }
@@ -368,12 +364,16 @@ void WorkerNode::FinishTraining(const worker::Assignment& assignment, const std:
   accepted_ = false;
   pushes_of_delta_ = 0;
   tools_.checkers->OnTrained(plan_.name, disk_->lineage, *delta_);
-  saving_ = true;
   const std::uint64_t job = job_;
   absl::Duration sync = absl::Milliseconds(dice_.Between(1.0, 20.0));
   if (tools_.faults->Strikes(Fault::kSlowSync)) sync = dice_.Between(absl::Milliseconds(100), absl::Seconds(5));
+  if (tools_.faults->Strikes(Fault::kWorkerDiskTorn)) {
+    Run(sync / 2, [this] {
+      disk_->saved.reset();  // what is there does not have the digest it should have
+      Kill(false);
+    });
+  }
   Run(sync, [this, job, assignment] {
-    saving_ = false;
     if (tools_.faults->Strikes(Fault::kWorkerWriteFailed)) {
       // It goes on, and starts from nothing should it crash before the next delta is saved.
       disk_->saved.reset();

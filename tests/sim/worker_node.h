@@ -124,7 +124,6 @@ class WorkerNode final : public Process, public ClientPort {
   std::uint64_t job_ = 0;  // counts evaluations and trainings; a cancelled one is not the newest
   absl::Time training_since_;
   std::optional<worker::Event> cancelled_end_;  // what CancelWork makes of the job
-  bool saving_ = false;
 
   std::optional<int> exit_code_;
   std::optional<std::uint64_t> effects_left_;

@@ -323,6 +323,23 @@ TEST(RestartStrict, ParticipantsAndTheirIntervalsSurvive) {
   EXPECT_EQ(after.Last<StartCommit>()->contributions[1].push.worker, after.SenderOf("b").worker);
 }
 
+TEST(RestartStrict, ASuccessorThatBecameReadyDuringTheShutdownTakesItsIntervalOver) {
+  CoreScript before(RestartConfig(true));
+  before.Join("a");
+  before.Join("b");
+  const Assignment interval = before.AssignmentOf("b");
+  before.Hello("b");
+  before.Say(PullOpened{.ticket = 900, .sender = before.SenderOf("b"), .current = true, .version = 0});
+  before.Say(ShutdownRequested{"SIGTERM"});
+  before.Ready("b");
+  EXPECT_EQ(before.Decided(Reason::kReassigned), 0);
+  CoreScript after(RestartConfig(true), before.StateAfter(before.records().size()), before);
+  after.Reconnect("a");
+  after.Reconnect("b");
+  EXPECT_EQ(after.Decided(Reason::kReassigned), 1);
+  EXPECT_EQ(after.AssignmentOf("b"), interval);
+}
+
 TEST(RestartOfAnEvaluation, PartsOfBothLivesMakeThePoint) {
   CoreConfig config = RestartConfig(false);
   config.interval.total_inner_steps = 5;
