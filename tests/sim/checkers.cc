@@ -139,6 +139,7 @@ void Checkers::Durable(const server::RoundCommittedRecord& record) {
     return;
   }
   std::vector<WeightedPayload> deltas;
+  const std::uint64_t tokens_before = tokens_applied_;
   for (const server::StartCommit::Contribution& contribution : round_.decision->contributions) {
     const auto it = sent_.find(contribution.push);
     if (it == sent_.end()) return;  // said already
@@ -146,6 +147,10 @@ void Checkers::Durable(const server::RoundCommittedRecord& record) {
     deltas.push_back({contribution.push.worker.name, contribution.weight, it->second.delta.payload});
     tokens_applied_ += it->second.delta.report.tokens;
     ++contributed_[contribution.push.worker.name];
+  }
+  if (record.record.tokens != tokens_applied_ - tokens_before) {
+    Violate("ledger", absl::StrCat("round ", record.round, " books ", record.record.tokens, " tokens, trained were ",
+                                   tokens_applied_ - tokens_before));
   }
   const auto stats = ApplyStep(round_.decision->step, deltas, &parameters_);
   if (!stats.ok()) Violate("parameters", std::string(stats.status().message()));

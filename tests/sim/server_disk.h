@@ -35,6 +35,8 @@ struct ServerDisk {
   std::vector<server::Record> log;     // every durable record
   std::map<server::PushKey, std::string, server::PushKeyOrder> spool;
   std::map<Version, StoredCheckpoint> checkpoints;
+  // One damaged checkpoint at a time is what the server must bear: true from a checkpoint until the next damage.
+  bool may_damage = false;
 };
 
 // What comes with a StoreRecords effect.

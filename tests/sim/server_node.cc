@@ -37,6 +37,10 @@ void ServerNode::Start() {
   tools_.checkers->OnServerStarted();
   Recover();
   fold_ = tools_.disk->state;
+  // What the core takes for stored decides what may be dropped: only what is there counts.
+  const auto& checkpoints = tools_.disk->checkpoints;
+  fold_.checkpoint.reset();
+  if (!checkpoints.empty()) fold_.checkpoint = checkpoints.rbegin()->first;
   machine_ = std::make_unique<server::RoundMachine>(tools_.scenario->core, fold_, world()->now());
   storage_ = std::make_unique<StorageThread>(
       StorageThread::Tools{tools_.world, tools_.faults, tools_.trace, tools_.checkers, tools_.disk, tools_.bug},
@@ -66,8 +70,9 @@ void ServerNode::DamageCheckpoints() {
   const auto* under_way = job_running_ ? std::get_if<server::StartCheckpoint>(&jobs_.front()) : nullptr;
   if (under_way != nullptr && tools_.faults->Strikes(Fault::kTornCheckpoint)) {
     checkpoints.try_emplace(under_way->snapshot.version, torn);
-  } else if (checkpoints.size() > 1 && tools_.faults->Strikes(Fault::kTornCheckpoint)) {
+  } else if (tools_.disk->may_damage && checkpoints.size() > 1 && tools_.faults->Strikes(Fault::kTornCheckpoint)) {
     checkpoints.rbegin()->second.whole = false;
+    tools_.disk->may_damage = false;
   }
 }
 
@@ -225,6 +230,7 @@ void ServerNode::OnCall(CallId call, const Request& request) {
         const auto newest = newest_.find(header.sender.worker.name);
         if (newest != newest_.end()) header.sender.worker.incarnation = newest->second;
       }
+      if (tools_.bug == Bug::kLedgerOffByOne) ++header.report.tokens;
       open.push = header;
       tools_.checkers->OnPushOpened(header);
       Step(header);
@@ -345,10 +351,7 @@ void ServerNode::Do(const server::StoreRecords& effect) {
   StorageBatch batch;
   batch.sequence = effect.sequence;
   batch.records = effect.records;
-  for (server::Record& record : batch.records) {
-    if (auto* ledger = std::get_if<server::LedgerRecord>(&record); ledger != nullptr) {
-      if (tools_.bug == Bug::kLedgerOffByOne && ledger->totals.applied > 0) ++ledger->totals.applied;
-    }
+  for (const server::Record& record : batch.records) {
     const auto* push = std::get_if<server::PushRecord>(&record);
     if (push == nullptr || push->push.outcome != server::PushOutcome::kAccepted) continue;
     const auto payload = payloads_.find(push->payload);
@@ -425,6 +428,7 @@ void ServerNode::RunCheckpoint(const server::StartCheckpoint& checkpoint) {
   constexpr std::size_t kKept = 3;
   auto& checkpoints = tools_.disk->checkpoints;
   checkpoints[version] = {parameters_, DigestOf(parameters_.values), true};
+  tools_.disk->may_damage = true;
   while (checkpoints.size() > kKept) checkpoints.erase(checkpoints.begin());
   tools_.trace->Line("server", "checkpoint", "version ", version);
   Step(server::CheckpointDone{version, absl::OkStatus()});
