@@ -109,10 +109,16 @@ struct TimerFired {};  // NextDeadline() has passed
 struct ShutdownRequested {
   std::string reason;
 };
+// The operator ends a worker's life, or lets its name in again. AnswerEvict follows.
+struct EvictAsked {
+  Ticket ticket = 0;
+  std::string worker;
+  bool readmit = false;
+};
 
 using Event = std::variant<HelloReceived, ReadyReceived, ProgressReceived, GoodbyeReceived, SessionClosed, PushOpened,
                            PushVerified, PushCancelled, PushStatusAsked, PullOpened, WorkerHeard, CommitDone,
-                           CheckpointDone, RecordsStored, TimerFired, ShutdownRequested>;
+                           CheckpointDone, RecordsStored, TimerFired, ShutdownRequested, EvictAsked>;
 
 }  // namespace autoloco::server
 

@@ -17,7 +17,7 @@ namespace autoloco::server {
 
 struct RoundEntry {
   Incarnation incarnation = 0;  // the life that may deliver
-  Assignment assignment;
+  Assignment assignment;  // its round is an earlier one where the work goes on past its own round (late deltas)
   bool delivered = false;
   bool rejected = false;  // its delta arrived and will not count
   // Where delivered.
@@ -25,6 +25,7 @@ struct RoundEntry {
   std::string payload_digest;
   std::uint64_t payload_bytes = 0;
   IntervalReport report;
+  double clip = 1;  // below 1: what the delta is scaled by (norm_admission.h)
   std::optional<EvaluationPart> evaluation;  // its part of the held-out loss, once it came
   // Once the round has closed, where it is part of the sum (combination.h).
   double share = 0;
@@ -46,7 +47,7 @@ struct RoundState {
 
   // The push that `entry` of `worker` has delivered.
   PushKey KeyOf(const std::string& worker, const RoundEntry& entry) const {
-    return {{worker, entry.delivered_by}, number, 0};
+    return {{worker, entry.delivered_by}, entry.assignment.round, 0};
   }
   std::uint32_t DeliveredCount() const {
     std::uint32_t count = 0;

@@ -195,7 +195,7 @@ std::optional<absl::Time> RoundMachine::Impl::GraceDeadline() const {
 void RoundMachine::Impl::CloseRound(Reason reason, std::string text) {
   phase_ = RunPhase::kCommitting;
   Decide(DecisionKind::kClose, reason, {}, std::move(text));
-  CommitPlan plan = PlanCommit(config_.outer, EndsWithThisRound(), &round_);
+  CommitPlan plan = PlanCommit(config_.outer, {EndsWithThisRound()}, &round_);
   for (const CommitPlan::LeftOutDelta& left_out : plan.left_out) {
     Decide(DecisionKind::kClose, Reason::kLeftOut, {left_out.worker, round_.entries[left_out.worker].incarnation},
            absl::StrCat("its delta is not part of the sum: ", left_out.why));

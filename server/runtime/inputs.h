@@ -100,6 +100,11 @@ struct StatusParked {
 struct RoundsParked {
   RoundsCall* call = nullptr;
 };
+// Answered by ending it with a status.
+struct EvictParked {
+  Call* call = nullptr;
+  EvictAsked event;
+};
 
 // ---------------------------------------------------------------------------------------------------- slow work
 struct CommitFinished {
@@ -123,7 +128,7 @@ struct StopLoop {};
 
 using Input = std::variant<CallRejected, SessionOpened, SessionRead, SessionMalformed, SessionEnded, SessionWritten,
                            PushStarted, PushHeaderRead, PushMalformed, PushPayloadEnded, PushAbandoned, PushChecked,
-                           PullParked, PullEnded, PushStatusParked, StatusParked, RoundsParked, CommitFinished, CheckpointFinished,
+                           PullParked, PullEnded, PushStatusParked, StatusParked, RoundsParked, EvictParked, CommitFinished, CheckpointFinished,
                            ShutdownAsked, CloseCalls, StopLoop>;
 
 }  // namespace autoloco::server
