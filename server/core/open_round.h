@@ -57,10 +57,26 @@ struct RoundState {
 };
 
 struct OpenRound : RoundState {
+  // When things happened to one worker's part.
+  struct Times {
+    absl::Time assigned_at;
+    absl::Time delivered_at;  // meaningful where it has delivered
+    absl::Time reported_at;   // meaningful where steps_done > 0
+    std::uint32_t steps_done = 0;
+  };
+
   absl::Time opened_at;          // where restored: of the restart
   absl::Time first_delivery_at;  // meaningful once delivered > 0; where restored: of the restart at the earliest
   absl::Time last_delivery_at;
   bool restored = false;  // a restart came between: its times say nothing of the workers
+  std::map<std::string, Times> times;  // by worker name; only of what was assigned since the restart
+  bool deadline_told = false;
+
+  // Those of the opening where nothing is known.
+  Times TimesOf(const std::string& worker) const {
+    const auto it = times.find(worker);
+    return it == times.end() ? Times{opened_at, opened_at, opened_at} : it->second;
+  }
 };
 
 }  // namespace autoloco::server

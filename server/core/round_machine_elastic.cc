@@ -18,7 +18,7 @@ std::vector<WorkerSpeeds::Share> RoundMachine::Impl::ShareOut(const std::vector<
 }
 
 // The names, with the steps of those that do not do `steps`.
-std::string RoundMachine::Impl::TextOf(const std::vector<WorkerSpeeds::Share>& shares, std::uint32_t steps) {
+std::string RoundMachine::Impl::SharesText(const std::vector<WorkerSpeeds::Share>& shares, std::uint32_t steps) {
   return absl::StrJoin(shares, ", ", [steps](std::string* text, const WorkerSpeeds::Share& share) {
     absl::StrAppend(text, share.worker);
     if (share.steps != steps) absl::StrAppend(text, " (", share.steps, ")");

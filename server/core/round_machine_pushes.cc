@@ -24,6 +24,9 @@ Reason ReasonOf(PushOutcome outcome) {
   return Reason::kMalformed;
 }
 
+// The round stays open: its deltas count after the restart.
+absl::Status ServerEnds() { return absl::UnavailableError("the server is shutting down; push again when it is back"); }
+
 Reason ReasonOf(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kDataLoss: return Reason::kChecksum;
@@ -93,6 +96,10 @@ absl::Status RoundMachine::Impl::CheckAssigned(const PushOpened& push, Reason* r
   return absl::OkStatus();
 }
 
+RoundMachine::Impl::PendingPush RoundMachine::Impl::PendingOf(const PushOpened& push) {
+  return {{push.sender.worker, push.round, push.fragment}, push.payload_digest, push.payload_bytes, push.report};
+}
+
 void RoundMachine::Impl::On(const PushOpened& push) {
   const PushKey key{push.sender.worker, push.round, push.fragment};
   Reason reason = Reason::kMalformed;
@@ -110,7 +117,7 @@ void RoundMachine::Impl::On(const PushOpened& push) {
     return;
   }
   DropPendingPush(key);  // the caller gave up on an earlier attempt that we still hold
-  pending_[push.ticket] = PendingPush{key, push.payload_digest, push.payload_bytes, push.report};
+  pending_[push.ticket] = PendingOf(push);
   Emit(AdmitPush{push.ticket, push.payload_bytes});
 }
 
@@ -131,6 +138,10 @@ bool RoundMachine::Impl::AnswerIfRecorded(const PushOpened& push, const PushKey&
 // Answers a push whose round takes no delta any more; its bytes need not come.
 bool RoundMachine::Impl::AnswerIfClosed(const PushOpened& push, const PushKey& key) {
   if (push.round == state_.version && phase_ == RunPhase::kTraining) return false;
+  if (push.round == state_.version && ending_) {
+    RefusePushWith(push.ticket, key, Reason::kShutdown, ServerEnds());
+    return true;
+  }
   PushOutcome outcome = PushOutcome::kStale;
   std::string text = absl::StrCat("current version is ", state_.version);
   if (push.round == state_.version && phase_ == RunPhase::kWaiting && state_.rounds_aborted == 0) {
@@ -145,7 +156,7 @@ bool RoundMachine::Impl::AnswerIfClosed(const PushOpened& push, const PushKey& k
     outcome = PushOutcome::kLate;
     text = absl::StrCat("round ", push.round, " has closed");
   }
-  AnswerPushWith(push.ticket, key, push.payload_digest, outcome, std::move(text));
+  AnswerPushWith(push.ticket, PendingOf(push), outcome, std::move(text));
   return true;
 }
 
@@ -171,27 +182,41 @@ void RoundMachine::Impl::On(const PushVerified& verified) {
   }
   On(WorkerHeard{{config_.run_id, push.key.worker}});
   const bool open = phase_ == RunPhase::kTraining && push.key.round == round_.number;
-  if (open && verified.finite) {
-    Deliver(verified.ticket, push);
+  if (open && !verified.finite) {
+    Reject(verified.ticket, push, PushOutcome::kNonFinite, absl::StrCat(verified.non_finite, " is not finite"));
+    return;
+  }
+  if (open) {
+    const NormVerdict verdict = JudgeNormOf(push, verified.norm);
+    if (verdict.admitted) {
+      Deliver(verified.ticket, push, verdict);
+    } else {
+      Reject(verified.ticket, push, PushOutcome::kNormOutlier, verdict.text);
+    }
     return;
   }
   Emit(DropPayload{verified.ticket});
-  if (!open) {
-    const bool aborted = phase_ == RunPhase::kWaiting && push.key.round == state_.version;
-    AnswerPushWith(verified.ticket, push.key, push.payload_digest,
-                   aborted ? PushOutcome::kRoundAborted : PushOutcome::kLate,
-                   absl::StrCat("round ", push.key.round, aborted ? " was aborted" : " has closed"));
+  if (!open && ending_ && push.key.round == state_.version) {
+    RefusePushWith(verified.ticket, push.key, Reason::kShutdown, ServerEnds());
     return;
   }
+  const bool aborted = phase_ == RunPhase::kWaiting && push.key.round == state_.version;
+  AnswerPushWith(verified.ticket, push, aborted ? PushOutcome::kRoundAborted : PushOutcome::kLate,
+                 absl::StrCat("round ", push.key.round, aborted ? " was aborted" : " has closed"));
+}
+
+// A delta of the open round that came whole and is unfit.
+void RoundMachine::Impl::Reject(Ticket ticket, const PendingPush& push, PushOutcome outcome, std::string text) {
+  Emit(DropPayload{ticket});
   const auto entry = round_.entries.find(push.key.worker.name);
   if (entry != round_.entries.end() && entry->second.incarnation == push.key.worker.incarnation) {
     entry->second.rejected = true;
+    RecordEntry(push.key.worker.name);
   }
-  AnswerPushWith(verified.ticket, push.key, push.payload_digest, PushOutcome::kNonFinite,
-                 absl::StrCat(verified.non_finite, " is not finite"));
+  AnswerPushWith(ticket, push, outcome, std::move(text));
 }
 
-void RoundMachine::Impl::Deliver(Ticket ticket, const PendingPush& push) {
+void RoundMachine::Impl::Deliver(Ticket ticket, const PendingPush& push, const NormVerdict& verdict) {
   const auto it = round_.entries.find(push.key.worker.name);
   if (it == round_.entries.end() || it->second.incarnation != push.key.worker.incarnation) {
     Emit(DropPayload{ticket});
@@ -207,7 +232,11 @@ void RoundMachine::Impl::Deliver(Ticket ticket, const PendingPush& push) {
   entry.payload_digest = push.payload_digest;
   entry.payload_bytes = push.payload_bytes;
   entry.report = push.report;
-  AnswerPushWith(ticket, push.key, push.payload_digest, PushOutcome::kAccepted, "");
+  entry.clip = verdict.scale;
+  LearnFromDelivery(push.key.worker.name, entry);
+  RecordEntry(push.key.worker.name);
+  if (verdict.scale < 1) Decide(DecisionKind::kAdmission, Reason::kClipped, push.key.worker, verdict.text);
+  AnswerPushWith(ticket, push, PushOutcome::kAccepted, verdict.text);
 }
 
 void RoundMachine::Impl::On(const PushCancelled& cancelled) {
@@ -251,16 +280,21 @@ void RoundMachine::Impl::On(const PullOpened& pull) {
 
 void RoundMachine::Impl::RefusePushWith(Ticket ticket, const PushKey& key, Reason reason, absl::Status status) {
   Decide(DecisionKind::kAdmission, reason, key.worker, std::string(status.message()));
-  Emit(RefusePush{ticket, std::move(status)});
+  Emit(RefusePush{ticket, std::move(status), reason});
 }
 
 // Records the outcome, then answers with it.
-void RoundMachine::Impl::AnswerPushWith(Ticket ticket, const PushKey& key, const std::string& digest,
-                                        PushOutcome outcome, std::string text) {
+void RoundMachine::Impl::AnswerPushWith(Ticket ticket, const PendingPush& push, PushOutcome outcome,
+                                        std::string text) {
   // An aborted round opens again under its number: what was said of a delta in between does not bind.
-  if (outcome != PushOutcome::kRoundAborted) register_.Record(key, {digest, outcome, text});
-  Decide(DecisionKind::kAdmission, ReasonOf(outcome), key.worker,
-         absl::StrCat(KeyText(key), text.empty() ? "" : ": ", text));
+  if (outcome != PushOutcome::kRoundAborted) {
+    const bool kept = outcome == PushOutcome::kAccepted;
+    const RecordedPush recorded{push.payload_digest, outcome, text};
+    register_.Record(push.key, recorded);
+    Record(PushRecord{push.key, recorded, kept ? push.payload_bytes : 0, kept ? ticket : 0});
+  }
+  Decide(DecisionKind::kAdmission, ReasonOf(outcome), push.key.worker,
+         absl::StrCat(KeyText(push.key), text.empty() ? "" : ": ", text));
   Emit(AnswerPush{ticket, outcome, std::move(text), false});
 }
 

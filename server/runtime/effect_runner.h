@@ -60,7 +60,6 @@ class EffectRunner {
   PayloadStore* const payloads_;
   CommitRunner* const commits_;
   Telemetry* const telemetry_;
-  std::string admission_reason_;    // of the event being worked off
   std::vector<PushKey> committing_;  // payloads of the commit under way
   std::optional<RunFinished> finished_;
 };
