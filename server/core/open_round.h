@@ -49,6 +49,8 @@ struct RoundState {
   PushKey KeyOf(const std::string& worker, const RoundEntry& entry) const {
     return {{worker, entry.delivered_by}, entry.assignment.round, 0};
   }
+  // Whether the entry's work began in an earlier round: it may still count, and nobody waits for it.
+  bool IsLate(const RoundEntry& entry) const { return entry.assignment.round < number; }
   std::uint32_t DeliveredCount() const {
     std::uint32_t count = 0;
     for (const auto& [name, entry] : entries) count += entry.delivered ? 1 : 0;

@@ -25,6 +25,64 @@ std::string RoundMachine::Impl::SharesText(const std::vector<WorkerSpeeds::Share
   });
 }
 
+// ------------------------------------------------------------------------------------------------------- late work
+
+// Whether `member` is at work on an earlier round and goes on with it in the round that opens.
+bool RoundMachine::Impl::CarryOver(const Member& member) {
+  const auto it = carried_.find(member.id.name);
+  if (it == carried_.end() || it->second.entry.incarnation != member.id.incarnation) return false;
+  round_.entries[member.id.name] = it->second.entry;
+  round_.times[member.id.name] = it->second.times;
+  return true;
+}
+
+// At the end of a round: what of it may still come and count in the next one. After state_.version has risen.
+void RoundMachine::Impl::KeepLateWork() {
+  carried_.clear();
+  if (!config_.late.apply) return;
+  for (const auto& [name, entry] : round_.entries) {
+    if (entry.delivered || IsMissing(name, entry)) continue;
+    if (state_.version - entry.assignment.round > config_.late.versions_max) continue;
+    LateWork& late = carried_[name];
+    late = {entry, round_.TimesOf(name)};
+    late.entry.evaluation.reset();  // of a version that is past
+    late.entry.assignment.evaluation_part = late.entry.assignment.evaluation_parts = 0;
+  }
+}
+
+// Late work is not waited for, unless there is nothing else.
+bool RoundMachine::Impl::IsWaitedFor(const RoundEntry& entry) const {
+  if (!round_.IsLate(entry)) return true;
+  for (const auto& [name, other] : round_.entries) {
+    if (!round_.IsLate(other)) return false;
+  }
+  return true;
+}
+
+// The entry of the open round that takes this delta.
+const RoundEntry* RoundMachine::Impl::EntryOf(const PushKey& key) const {
+  if (phase_ != RunPhase::kTraining) return nullptr;
+  const auto it = round_.entries.find(key.worker.name);
+  if (it == round_.entries.end() || it->second.assignment.round != key.round) return nullptr;
+  return &it->second;
+}
+
+// Whether no round is open that could take this delta, and the next one will.
+bool RoundMachine::Impl::WillTakeLate(const PushKey& key) const {
+  if (!config_.late.apply) return false;
+  if (phase_ == RunPhase::kWaiting) {
+    const auto it = carried_.find(key.worker.name);
+    return it != carried_.end() && it->second.entry.incarnation == key.worker.incarnation &&
+           it->second.entry.assignment.round == key.round;
+  }
+  const auto it = round_.entries.find(key.worker.name);
+  return phase_ == RunPhase::kCommitting && it != round_.entries.end() && !it->second.delivered &&
+         !it->second.rejected && it->second.incarnation == key.worker.incarnation &&
+         it->second.assignment.round == key.round && state_.version + 1 - key.round <= config_.late.versions_max;
+}
+
+// ------------------------------------------------------------------------------------------------------- joining
+
 // A worker that is ready while a round is open gets work that ends with the others', if enough is left for it.
 void RoundMachine::Impl::JoinOpenRound(const Member& member) {
   if (phase_ != RunPhase::kTraining || config_.strict || round_.restored || !member.ready) return;
@@ -51,7 +109,7 @@ void RoundMachine::Impl::JoinOpenRound(const Member& member) {
 std::optional<absl::Time> RoundMachine::Impl::ExpectedClose() const {
   std::vector<WorkerSpeeds::Running> running;
   for (const auto& [name, entry] : round_.entries) {
-    if (entry.delivered || IsMissing(name, entry)) continue;
+    if (entry.delivered || IsMissing(name, entry) || !IsWaitedFor(entry)) continue;
     const OpenRound::Times times = round_.TimesOf(name);
     running.push_back({name, entry.assignment.inner_steps, times.assigned_at, times.steps_done, times.reported_at});
   }
@@ -90,7 +148,9 @@ RoundDeadline RoundMachine::Impl::Deadline() const {
   settings.disconnect_grace = config_.disconnect_grace;
   if (round_.restored) settings.quorum_share = 1;  // times from before the restart are not known
   std::vector<AwaitedWork> work;
-  for (const auto& [name, entry] : round_.entries) work.push_back(AwaitedOf(name, entry));
+  for (const auto& [name, entry] : round_.entries) {
+    if (IsWaitedFor(entry)) work.push_back(AwaitedOf(name, entry));
+  }
   return ComputeDeadline(settings, round_.opened_at, work);
 }
 

@@ -49,6 +49,11 @@ class RoundMachine::Impl {
     std::uint64_t payload_bytes = 0;
     IntervalReport report;
   };
+  // Work that goes on past its round, since late deltas count.
+  struct LateWork {
+    RoundEntry entry;
+    OpenRound::Times times;
+  };
   // How the run is to end, once the last checkpoint is written.
   struct Ending {
     int exit_code = 0;
@@ -99,6 +104,8 @@ class RoundMachine::Impl {
   void Reject(Ticket ticket, const PendingPush& push, PushOutcome outcome, std::string text);
   void DropPendingPush(const PushKey& key);
   bool HasPendingPush(const std::string& worker) const;
+  const RoundEntry* EntryOf(const PushKey& key) const;
+  bool WillTakeLate(const PushKey& key) const;
 
   // round_machine.cc
   void On(const RecordsStored&) {}  // Step has told the outbox
@@ -131,6 +138,9 @@ class RoundMachine::Impl {
   void On(const EvictAsked& asked);
   std::vector<WorkerSpeeds::Share> ShareOut(const std::vector<std::string>& names) const;
   static std::string SharesText(const std::vector<WorkerSpeeds::Share>& shares, std::uint32_t steps);
+  bool CarryOver(const Member& member);
+  void KeepLateWork();
+  bool IsWaitedFor(const RoundEntry& entry) const;
   void JoinOpenRound(const Member& member);
   std::optional<absl::Time> ExpectedClose() const;
   AwaitedWork AwaitedOf(const std::string& name, const RoundEntry& entry) const;
@@ -151,6 +161,7 @@ class RoundMachine::Impl {
   void End(Ending ending);
   void EndIfStored();
   void StartCheckpointOf();
+  Round FirstRoundKept(Version version) const;
 
   // round_machine_records.cc. Everything that DurableState holds is recorded in the step that changes it; of state_,
   // participants_ and data_ it is enough to set run_changed_.
@@ -193,6 +204,7 @@ class RoundMachine::Impl {
   EvaluationBook evaluations_;
   WorkerSpeeds speeds_;                       // learned anew after a restart
   std::map<std::string, double> last_shares_;  // of the last commit, by worker
+  std::map<std::string, LateWork> carried_;    // from the last round to the next one
 
   std::uint32_t last_applied_ = 0;
   std::optional<absl::Time> waiting_since_;  // too few workers since then

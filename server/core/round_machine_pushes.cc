@@ -27,6 +27,10 @@ Reason ReasonOf(PushOutcome outcome) {
 // The round stays open: its deltas count after the restart.
 absl::Status ServerEnds() { return absl::UnavailableError("the server is shutting down; push again when it is back"); }
 
+absl::Status ComesTooSoon() {
+  return absl::UnavailableError("the round has closed, and the next one, which takes late deltas, is not open yet");
+}
+
 Reason ReasonOf(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kDataLoss: return Reason::kChecksum;
@@ -137,7 +141,11 @@ bool RoundMachine::Impl::AnswerIfRecorded(const PushOpened& push, const PushKey&
 
 // Answers a push whose round takes no delta any more; its bytes need not come.
 bool RoundMachine::Impl::AnswerIfClosed(const PushOpened& push, const PushKey& key) {
-  if (push.round == state_.version && phase_ == RunPhase::kTraining) return false;
+  if (EntryOf(key) != nullptr || (push.round == state_.version && phase_ == RunPhase::kTraining)) return false;
+  if (WillTakeLate(key)) {
+    RefusePushWith(push.ticket, key, Reason::kLate, ComesTooSoon());
+    return true;
+  }
   if (push.round == state_.version && ending_) {
     RefusePushWith(push.ticket, key, Reason::kShutdown, ServerEnds());
     return true;
@@ -181,7 +189,7 @@ void RoundMachine::Impl::On(const PushVerified& verified) {
     return;
   }
   On(WorkerHeard{{config_.run_id, push.key.worker}});
-  const bool open = phase_ == RunPhase::kTraining && push.key.round == round_.number;
+  const bool open = EntryOf(push.key) != nullptr || (phase_ == RunPhase::kTraining && push.key.round == round_.number);
   if (open && !verified.finite) {
     Reject(verified.ticket, push, PushOutcome::kNonFinite, absl::StrCat(verified.non_finite, " is not finite"));
     return;
@@ -198,6 +206,10 @@ void RoundMachine::Impl::On(const PushVerified& verified) {
   Emit(DropPayload{verified.ticket});
   if (!open && ending_ && push.key.round == state_.version) {
     RefusePushWith(verified.ticket, push.key, Reason::kShutdown, ServerEnds());
+    return;
+  }
+  if (WillTakeLate(push.key)) {
+    RefusePushWith(verified.ticket, push.key, Reason::kLate, ComesTooSoon());
     return;
   }
   const bool aborted = phase_ == RunPhase::kWaiting && push.key.round == state_.version;
@@ -236,7 +248,12 @@ void RoundMachine::Impl::Deliver(Ticket ticket, const PendingPush& push, const N
   LearnFromDelivery(push.key.worker.name, entry);
   RecordEntry(push.key.worker.name);
   if (verdict.scale < 1) Decide(DecisionKind::kAdmission, Reason::kClipped, push.key.worker, verdict.text);
-  AnswerPushWith(ticket, push, PushOutcome::kAccepted, verdict.text);
+  std::string text = verdict.text;
+  if (round_.IsLate(entry)) {
+    text = absl::StrCat("late: it counts in round ", round_.number, text.empty() ? "" : "; ", text);
+    Decide(DecisionKind::kAdmission, Reason::kLateApplied, push.key.worker, text);
+  }
+  AnswerPushWith(ticket, push, PushOutcome::kAccepted, std::move(text));
 }
 
 void RoundMachine::Impl::On(const PushCancelled& cancelled) {
@@ -311,7 +328,7 @@ void RoundMachine::Impl::DropPendingPush(const PushKey& key) {
 
 bool RoundMachine::Impl::HasPendingPush(const std::string& worker) const {
   for (const auto& [ticket, push] : pending_) {
-    if (push.key.worker.name == worker && push.key.round == round_.number) return true;
+    if (push.key.worker.name == worker && EntryOf(push.key) != nullptr) return true;
   }
   return false;
 }

@@ -32,23 +32,27 @@ void RoundMachine::Impl::StartTraining(const std::vector<Member*>& members) {
   round_.record = OpenRecord(round_.number, state_.inner_steps_done, decision);
   interval_text_ = TextOf(decision);
   std::vector<std::string> names;
-  for (const Member* member : members) names.push_back(member->id.name);
+  for (const Member* member : members) {
+    if (!CarryOver(*member)) names.push_back(member->id.name);
+  }
+  carried_.clear();
   const std::vector<WorkerSpeeds::Share> shares = ShareOut(names);
-  for (std::size_t i = 0; i < members.size(); ++i) {
-    RoundEntry& entry = round_.entries[names[i]];
-    entry.incarnation = members[i]->id.incarnation;
-    entry.assignment = NextAssignment(names[i], shares[i].steps);
-    round_.times[names[i]].assigned_at = now_;
+  for (const WorkerSpeeds::Share& share : shares) {
+    RoundEntry& entry = round_.entries[share.worker];
+    entry.incarnation = members_.Find(share.worker)->id.incarnation;
+    entry.assignment = NextAssignment(share.worker, share.steps);
+    round_.times[share.worker].assigned_at = now_;
   }
   if (config_.strict && participants_.empty()) participants_.insert(names.begin(), names.end());
-  BeginEvaluation(static_cast<std::uint32_t>(members.size()));
+  if (!names.empty()) BeginEvaluation(static_cast<std::uint32_t>(names.size()));
   RecordOpening();
   Decide(DecisionKind::kInterval, decision.reason, {},
          absl::StrCat(decision.steps, " inner steps: ", decision.text));
   Decide(DecisionKind::kRound, Reason::kOpened, {},
          absl::StrCat(round_.inner_steps, " inner steps for ", SharesText(shares, round_.inner_steps)));
-  for (const Member* member : members) {
-    if (member->session != 0) Emit(SendAssignment{member->session, round_.entries[member->id.name].assignment});
+  for (const std::string& name : names) {
+    const Member* member = members_.Find(name);
+    if (member->session != 0) Emit(SendAssignment{member->session, round_.entries[name].assignment});
   }
 }
 
@@ -80,6 +84,7 @@ void RoundMachine::Impl::BeginEvaluation(std::uint32_t parts) {
   evaluations_.Begin(state_.version, state_.inner_steps_done, parts);
   std::uint32_t part = 0;
   for (auto& [name, entry] : round_.entries) {
+    if (round_.IsLate(entry)) continue;
     entry.assignment.evaluation_part = part++;
     entry.assignment.evaluation_parts = parts;
   }
@@ -108,7 +113,7 @@ void RoundMachine::Impl::CloseRoundIfDone() {
   std::vector<std::string> missing;
   std::vector<std::string> awaited;
   for (const auto& [name, entry] : round_.entries) {
-    if (entry.delivered) continue;
+    if (entry.delivered || !IsWaitedFor(entry)) continue;
     (IsMissing(name, entry) ? missing : awaited).push_back(name);
   }
   if (missing.empty() && awaited.empty()) {
@@ -195,6 +200,7 @@ void RoundMachine::Impl::On(const CommitDone& done) {
   state_.history.push_back(round_.record);
   register_.Trim(round_.number);
   run_changed_ = true;
+  KeepLateWork();
   Record(RoundCommittedRecord{round_.number, done.params_digest, done.stats, round_.record});
   Emit(RoundCommitted{round_.number, last_applied_, static_cast<std::uint32_t>(round_.entries.size()),
                       now_ - round_.opened_at, round_.last_delivery_at - round_.first_delivery_at, done.params_digest,

@@ -2,6 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <string>
+#include <vector>
+
 #include "tests/support/core_script.h"
 
 namespace autoloco::server {
@@ -18,6 +22,7 @@ CoreConfig ElasticConfig() {
   config.deadline.quorum_share = 0.6;
   config.speed.tokens_per_step = 10;
   config.lease = absl::Seconds(1000);
+  config.join_timeout = absl::Hours(100);
   return config;
 }
 
@@ -140,8 +145,9 @@ TEST_F(RoundMachineElasticTest, StepsFollowSpeed) {
 
 TEST_F(RoundMachineElasticTest, LeasesOfUnequalWorkersAreDisjoint) {
   Start(ElasticConfig(), {"a", "b", "c", "d"});
-  script_->Advance(absl::Seconds(80));
+  script_->Advance(absl::Seconds(20));
   for (const char* name : {"a", "b", "c"}) Push(name, 1);
+  script_->Advance(absl::Seconds(60));
   Push("d", 4);
   script_->Commit();
   std::uint64_t next = 4 * 20 * 4;  // after the first round's
@@ -233,6 +239,68 @@ TEST_F(RoundMachineElasticTest, AClippedOutlierCountsLess) {
   ASSERT_EQ(commit.contributions.size(), 4u);
   EXPECT_EQ(commit.contributions[0].weight, 0.25);
   EXPECT_NEAR(commit.contributions[3].weight, 0.0625, 1e-12);
+}
+
+// d misses round 0, delivers its delta in round 1, where it counts with half the weight of the others' work, and is
+// assigned again in round 2.
+TEST_F(RoundMachineElasticTest, ALateDeltaCountsInALaterRoundWithLess) {
+  CoreConfig config = ElasticConfig();
+  config.late.apply = true;
+  Start(config, {"a", "b", "c", "d"});
+  script_->Advance(absl::Seconds(10));
+  for (const char* name : {"a", "b", "c"}) Push(name);
+  script_->RunTimers(absl::Seconds(1));
+  Push("d");  // while the round is being committed: to be sent again
+  EXPECT_EQ(script_->Last<RefusePush>()->status.code(), absl::StatusCode::kUnavailable);
+  script_->Commit();
+  EXPECT_EQ(script_->AssignmentOf("a").round, 1u);
+  EXPECT_EQ(script_->AssignmentOf("d").round, 0u);  // goes on
+  EXPECT_EQ(script_->Status().assigned, 4u);
+  Push("d");
+  EXPECT_EQ(LastOutcome(), PushOutcome::kAccepted);
+  EXPECT_THAT(script_->Last<AnswerPush>()->reason, HasSubstr("late: it counts in round 1"));
+  for (const char* name : {"a", "b", "c"}) Push(name);
+  const StartCommit commit = *script_->Last<StartCommit>();
+  ASSERT_EQ(commit.contributions.size(), 4u);
+  EXPECT_EQ(commit.contributions[3].push.round, 0u);
+  EXPECT_NEAR(commit.contributions[0].weight, 1 / 3.5, 1e-12);
+  EXPECT_NEAR(commit.contributions[3].weight, 0.5 / 3.5, 1e-12);
+  script_->Commit();
+  EXPECT_EQ(script_->AssignmentOf("d").round, 2u);
+  Push("d");
+  EXPECT_EQ(LastOutcome(), PushOutcome::kAccepted);
+}
+
+TEST_F(RoundMachineElasticTest, NobodyWaitsForLateWorkAndItEndsAtItsLimit) {
+  CoreConfig config = ElasticConfig();
+  config.late.apply = true;
+  Start(config, {"a", "b", "c", "d"});
+  script_->Advance(absl::Seconds(10));
+  for (const char* name : {"a", "b", "c"}) Push(name);
+  script_->RunTimers(absl::Seconds(1));
+  script_->Commit();
+  for (int round = 1; round <= 2; ++round) {
+    for (const char* name : {"a", "b", "c"}) Push(name);  // closes at once
+    script_->Commit();
+    EXPECT_EQ(script_->Last<RoundCommitted>()->applied, 3u);
+  }
+  EXPECT_EQ(script_->AssignmentOf("d").round, 3u);  // the old work would be three versions late
+  script_->Say(PushVerified{script_->OpenPush("d", 0, "d", 20), absl::OkStatus(), true, ""});
+  EXPECT_EQ(LastOutcome(), PushOutcome::kStale);
+}
+
+TEST_F(RoundMachineElasticTest, LateWorkOfALostWorkerIsGone) {
+  CoreConfig config = ElasticConfig();
+  config.late.apply = true;
+  Start(config, {"a", "b", "c", "d"});
+  script_->Advance(absl::Seconds(10));
+  for (const char* name : {"a", "b", "c"}) Push(name);
+  script_->RunTimers(absl::Seconds(1));
+  script_->Commit();
+  script_->Join("d");  // a new life
+  for (const char* name : {"a", "b", "c"}) Push(name);
+  script_->Commit();
+  EXPECT_EQ(script_->AssignmentOf("d").round, 2u);
 }
 
 TEST_F(RoundMachineElasticTest, AnEvictedWorkerIsNotWaitedForAndStaysOut) {
