@@ -1,11 +1,8 @@
 #include "tests/e2e/cluster.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <span>
 #include <utility>
 
@@ -134,14 +131,6 @@ std::vector<std::string> LinesOf(Process* process, absl::string_view text) {
     if (absl::StrContains(line, text)) lines.emplace_back(line);
   }
   return lines;
-}
-
-std::uint64_t ResidentBytes(pid_t pid) {
-  std::ifstream file(absl::StrCat("/proc/", pid, "/statm"));
-  std::uint64_t total_pages = 0;
-  std::uint64_t resident_pages = 0;
-  if (!(file >> total_pages >> resident_pages)) return 0;
-  return resident_pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
 v1::WorkerStatus FindWorker(const v1::Status& status, absl::string_view name) {

@@ -115,9 +115,6 @@ std::vector<std::string> LinesOf(Process* process, absl::string_view text);
 // Waits for the end of a process and gives its exit code; -1, and a failed test with its log, when it does not end.
 int ExitCode(Process* process, absl::Duration timeout = kPatience);
 
-// Resident memory of a process of this machine, in bytes; 0 when it is gone.
-std::uint64_t ResidentBytes(pid_t pid);
-
 // Body of an HTTP GET of /metrics at host:port; empty when that fails.
 std::string ScrapeMetrics(const std::string& address);
 // Scrapes until `series` has `value`, 10 s at most: what the event loop tells of the run's state shows within 100 ms.
