@@ -23,6 +23,7 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 // A delta of the nano model is about 400 KB on the wire.
 constexpr std::uint64_t kMostOfADelta = 200'000;
@@ -131,6 +132,27 @@ TEST(SlowLinkTest, BulkBytesDoNotDelayHeartbeats) {
   EXPECT_THAT(cluster.ServerLines(" reason=lease_expired "), IsEmpty());
   EXPECT_THAT(cluster.ServerLines(" reason=session_broken "), IsEmpty());
   EXPECT_THAT(worker->Log(), HasSubstr("reason=accepted"));
+}
+
+// No time-out knows the model's size: what suits a small one suits one that takes many leases to send.
+TEST(SlowLinkTest, TheSameSettingsServeASmallAndALargeModel) {
+  const Arguments large = FullCases() ? Arguments{"--preset=custom", "--width=1024", "--layers=10",
+                                                  "--heads=8",       "--kv-heads=8", "--mlp-hidden=2816"}  // 500 MB
+                                      : Arguments{"--preset=tiny"};                                        // 3 MB
+  for (const Arguments& model : {Arguments{"--preset=nano"}, large}) {
+    Cluster cluster;
+    cluster.StartServer(
+        Concat(model, {"--batch-size=2", "--evaluation.windows=0", "--warmup-steps=1", "--total-inner-steps=1",
+                       "--policy=fixed", "--interval.steps=1", "--lease-seconds=2", "--heartbeat-seconds=0.2"}));
+    const auto relay = RelayTo(cluster);
+    relay->SetRate(Direction::kToServer, FullCases() ? 2e6 : 1e6);
+    relay->SetRate(Direction::kToClient, FullCases() ? 2e6 : 1e6);
+    const auto worker = cluster.StartWorker({.name = "dc1", .server = relay->address()});
+    EXPECT_EQ(ExitCode(worker.get(), absl::Minutes(20)), 0) << worker->Log();
+    EXPECT_EQ(ExitCode(&cluster.server()), 0) << cluster.server().Log();
+    EXPECT_THAT(cluster.ServerLines(" reason=lease_expired "), IsEmpty());
+    EXPECT_THAT(cluster.ServerLines(" round_committed "), SizeIs(1));
+  }
 }
 
 // ------------------------------------------------------------------------------------------- silences

@@ -133,6 +133,20 @@ TEST_F(HostilePushTest, AnotherCodecThanTheRunsIsRefused) {
   ExpectUnharmed();
 }
 
+TEST_F(HostilePushTest, APushOfSomebodyWhoNeverJoinedIsRefused) {
+  const std::string payload = EncodeVector(SomeDelta(0.5F), Codec::kFp32, 1);
+  v1::PushHeader header = b_->Header(assignment_b_, payload);
+  header.mutable_identity()->set_worker("nobody");
+  EXPECT_EQ(b_->client().Push(MakePush(header, payload)).status().code(), absl::StatusCode::kFailedPrecondition);
+  header = b_->Header(assignment_b_, payload);
+  header.mutable_identity()->set_incarnation(header.identity().incarnation() + 5);
+  EXPECT_EQ(b_->client().Push(MakePush(header, payload)).status().code(), absl::StatusCode::kFailedPrecondition);
+  header = b_->Header(assignment_b_, payload);
+  header.set_round(header.round() + 7);
+  EXPECT_FALSE(b_->client().Push(MakePush(header, payload)).ok());
+  ExpectUnharmed();
+}
+
 TEST_F(HostilePushTest, EveryOtherModelIsRefusedByItsFirstDifference) {
   std::vector<TensorSpec> tensors;
   for (const TensorEntry& entry : layout_.tensors()) tensors.push_back(entry.spec);
