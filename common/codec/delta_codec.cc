@@ -1,5 +1,6 @@
 #include "common/codec/delta_codec.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -69,7 +70,9 @@ struct BlockEncoder::State {
   FrameCompressor compressor;
   std::vector<std::uint8_t> coded;
   std::vector<std::byte> body;
-  std::vector<float> sent;  // v of a block, for the byte planes under error feedback
+  // Of a block, for the byte planes.
+  std::vector<float> sent;           // v
+  std::vector<float> minus_decoded;  // so that sums of v - decoded are sums of v plus this
 };
 
 float BlockEncoder::State::Unit(const Outgoing& block, double squared_signal) const {
@@ -101,21 +104,21 @@ absl::StatusOr<CodingReport> BlockEncoder::State::Quantize(const Outgoing& block
 absl::StatusOr<CodingReport> BlockEncoder::State::Split(const Outgoing& block) {
   const std::size_t count = block.values.size();
   const bool feedback = !block.next.empty() || !block.decoded.empty();
-  if (feedback && FirstNotFinite(block, coding.codec) != count) {
+  CodingReport report = {.values = count};
+  report.squared_signal = kernels.sum_of_squares(block.values.data(), DataOrNull(block.residual), count);
+  sent.resize(kBlockValues);
+  minus_decoded.resize(kBlockValues);
+  std::copy(block.values.begin(), block.values.end(), sent.begin());
+  for (std::size_t i = 0; i < block.residual.size(); ++i) sent[i] += block.residual[i];
+  DecodedNegated({sent.data(), count}, coding.codec, minus_decoded);
+  if (coding.codec != Codec::kFp32) {
+    report.squared_error = kernels.sum_of_squares(sent.data(), minus_decoded.data(), count);
+  }
+  if (feedback && !std::isfinite(report.squared_signal + report.squared_error)) {
     return RefuseNotFinite(block.index, FirstNotFinite(block, coding.codec));
   }
-  CodingReport report = {.values = count};
-  sent.resize(kBlockValues);
-  for (std::size_t i = 0; i < count; ++i) {
-    const float v = block.At(i);
-    const float decoded = Decoded(v, coding.codec);
-    const float error = v - decoded;
-    report.squared_signal += static_cast<double>(v) * v;
-    if (coding.codec != Codec::kFp32) report.squared_error += static_cast<double>(error) * error;
-    sent[i] = v;
-    if (!block.next.empty()) block.next[i] = error;
-    if (!block.decoded.empty()) block.decoded[i] = decoded;
-  }
+  for (std::size_t i = 0; i < block.next.size(); ++i) block.next[i] = sent[i] + minus_decoded[i];
+  for (std::size_t i = 0; i < block.decoded.size(); ++i) block.decoded[i] = -minus_decoded[i];
   SplitPlanes({sent.data(), count}, coding.codec, coded.data());
   return report;
 }
