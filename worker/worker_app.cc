@@ -104,6 +104,12 @@ int RunWorker(const v1::WorkerOptions& options, TrainerFactory* factory) {
   if (!state.ok()) return Refuse(name, state.status());
   WorkerState* const folder = state->has_value() ? &**state : nullptr;
   const std::optional<SavedDelta> saved = folder != nullptr ? folder->LoadDelta() : std::nullopt;
+  if (saved) {
+    Log(LogLevel::kInfo, "saved_delta_found")
+        .Add("worker", name)
+        .Add("round", saved->held.assignment.round)
+        .Add("incarnation", saved->held.owner.incarnation);
+  }
   RunLoop loop(ToMachineConfig(options, name, saved), name, MonotonicClock(), &board);
   absl::StatusOr<std::unique_ptr<ServerClient>> client = ServerClient::Create(ToClientOptions(options, name), &loop);
   if (!client.ok()) return Refuse(name, client.status());

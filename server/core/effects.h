@@ -20,6 +20,9 @@ struct SendWelcome {
   Ticket session = 0;
   Incarnation incarnation = 0;
   Version version = 0;
+  // Whether the delta that Hello named may be sent, and why not.
+  bool send_held = false;
+  std::string held_reason = "";
 };
 struct SendAssignment {
   Ticket session = 0;

@@ -108,8 +108,7 @@ void RoundMachine::Impl::StartTraining(const std::vector<Member*>& members) {
   }
   if (config_.strict && participants_.empty()) participants_.insert(names.begin(), names.end());
   BeginEvaluation(static_cast<std::uint32_t>(members.size()));
-  Decide(DecisionKind::kInterval, decision.reason, {},
-         absl::StrCat(decision.steps, " inner steps: ", decision.text));
+  Decide(DecisionKind::kInterval, decision.reason, {}, absl::StrCat(decision.steps, " inner steps: ", decision.text));
   Decide(DecisionKind::kRound, Reason::kOpened, {},
          absl::StrCat(round_.inner_steps, " inner steps for ", absl::StrJoin(names, ", ")));
   for (const Member* member : members) {
@@ -153,7 +152,10 @@ bool RoundMachine::Impl::IsMissing(const std::string& name, const RoundEntry& en
   if (entry.delivered) return false;
   if (entry.rejected) return true;
   const Member* member = members_.Find(name);
-  return member == nullptr || !member->alive || member->id.incarnation != entry.incarnation;
+  if (member == nullptr || !member->alive) return true;
+  const bool offered =
+      member->offer && member->offer->incarnation == entry.incarnation && member->offer->round == round_.number;
+  return member->id.incarnation != entry.incarnation && !offered;
 }
 
 void RoundMachine::Impl::CloseRoundIfDone() {
