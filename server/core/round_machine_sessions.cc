@@ -81,6 +81,10 @@ void RoundMachine::Impl::Join(const HelloReceived& hello) {
 void RoundMachine::Impl::Welcome(const HelloReceived& hello, Member* member) {
   SendWelcome welcome{hello.session, member->id.incarnation, state_.version};
   if (hello.held) {
+    const RecordedPush* const recorded =
+        register_.Find({{member->id.name, hello.held->incarnation}, hello.held->round, hello.held->fragment});
+    const bool ours = hello.held->run_id == config_.run_id;
+    if (ours && recorded != nullptr) welcome.held_outcome = recorded->outcome;
     welcome.held_reason = WhyNotHeld(hello);
     welcome.send_held = welcome.held_reason.empty();
     Decide(DecisionKind::kMembership, Reason::kOffered, member->id,

@@ -126,6 +126,7 @@ class MessageFiller {
     welcome->set_version(effect.version);
     welcome->set_send_held(effect.send_held);
     welcome->set_held_reason(effect.held_reason);
+    if (effect.held_outcome) welcome->set_held_outcome(ToProto(*effect.held_outcome));
   }
   void operator()(const SendAssignment& effect) const {
     v1::Assignment* assignment = message_->mutable_assignment();

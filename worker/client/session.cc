@@ -130,6 +130,8 @@ void Session::Handle(const v1::ServerMessage& message) {
 }
 
 void Session::HandleWelcome(const v1::Welcome& welcome) {
+  // An outcome that this worker does not know says nothing, as none.
+  const absl::StatusOr<PushOutcome> outcome = ToOutcome(welcome.held_outcome());
   absl::StatusOr<RunSettings> settings = ToRunSettings(welcome.config());
   if (!settings.ok()) {
     {
@@ -145,7 +147,8 @@ void Session::HandleWelcome(const v1::Welcome& welcome) {
                               .heartbeat = absl::Seconds(welcome.config().rounds().heartbeat_seconds()),
                               .partial_intervals = !welcome.config().rounds().strict(),
                               .send_held = welcome.send_held(),
-                              .held_reason = welcome.held_reason()},
+                              .held_reason = welcome.held_reason(),
+                              .held_outcome = outcome.ok() ? std::optional(*outcome) : std::nullopt},
                      *std::move(settings));
 }
 

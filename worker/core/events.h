@@ -5,6 +5,7 @@
 #define AUTOLOCO_WORKER_CORE_EVENTS_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 
@@ -22,9 +23,10 @@ struct Welcomed {
   Version version = 0;  // the server's current one
   absl::Duration heartbeat;
   bool partial_intervals = true;  // a worker that leaves may send what it has of its interval
-  // Whether the delta that Hello named may be sent under its key, and why.
+  // Whether the delta that Hello named may be sent under its key, why not, and what the server has recorded of it.
   bool send_held = false;
   std::string held_reason = "";
+  std::optional<PushOutcome> held_outcome = std::nullopt;
 };
 struct Assigned {
   Ticket session = 0;

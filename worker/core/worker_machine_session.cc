@@ -46,6 +46,13 @@ void WorkerMachine::JudgeHeld(const Welcomed& event) {
     push_.Resume();
     return;
   }
+  if (event.held_outcome) {
+    AddNote(NoteKind::kPushAnswered, named_->assignment.round,
+            absl::StrCat(PushOutcomeName(*event.held_outcome), ", as incarnation ", named_->owner.incarnation),
+            event.held_outcome != PushOutcome::kAccepted);
+    push_.Drop(effects_);
+    return;
+  }
   AddNote(NoteKind::kDropped, named_->assignment.round,
           absl::StrCat("the delta kept of incarnation ", named_->owner.incarnation, " is not sent: ",
                        event.held_reason.empty() ? "the server does not wait for it" : event.held_reason),

@@ -230,6 +230,7 @@ TEST_F(HeldDeltas, ThatCannotCountAreNotAskedFor) {
 TEST_F(HeldDeltas, OfAnotherRoundAreNotAskedFor) {
   Hello(3);
   EXPECT_THAT(script_.Last<SendWelcome>()->held_reason, HasSubstr("round 3 is not open"));
+  EXPECT_EQ(script_.Last<SendWelcome>()->held_outcome, std::nullopt);
   EXPECT_FALSE(script_.Last<SendWelcome>()->send_held);
 }
 
@@ -257,6 +258,7 @@ TEST_F(HeldDeltas, ArrivedBeforeTheWorkerDied) {
   script_.Say(hello);
   EXPECT_FALSE(script_.Last<SendWelcome>()->send_held);
   EXPECT_THAT(script_.Last<SendWelcome>()->held_reason, HasSubstr("accepted"));
+  EXPECT_EQ(script_.Last<SendWelcome>()->held_outcome, PushOutcome::kAccepted);
 }
 
 TEST_F(HeldDeltas, AreNamedAgainAfterABrokenSession) {

@@ -112,9 +112,11 @@ TEST(ConvertTest, ServerMessages) {
   RpcContext context;
   context.run_id = "run";
   context.run.set_seed(5);
-  const v1::ServerMessage welcome = ToProto(SessionMessage(SendWelcome{1, 2, 3, true, "why"}), context);
+  const v1::ServerMessage welcome =
+      ToProto(SessionMessage(SendWelcome{1, 2, 3, true, "why", PushOutcome::kLate}), context);
   EXPECT_TRUE(welcome.welcome().send_held());
   EXPECT_EQ(welcome.welcome().held_reason(), "why");
+  EXPECT_EQ(welcome.welcome().held_outcome(), v1::PUSH_OUTCOME_LATE);
   EXPECT_EQ(welcome.welcome().run_id(), "run");
   EXPECT_EQ(welcome.welcome().incarnation(), 2);
   EXPECT_EQ(welcome.welcome().version(), 3);

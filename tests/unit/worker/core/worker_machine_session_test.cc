@@ -54,6 +54,20 @@ TEST(SavedDeltaTest, OneThatTheServerDoesNotWantIsDroppedWithANote) {
   EXPECT_EQ(script.Count<SendReady>(), 1);
 }
 
+TEST(SavedDeltaTest, OneThatArrivedIsKnownToCount) {
+  MachineScript script = Restarted();
+  script.Say(Welcomed{.session = script.session(),
+                      .identity = {.run_id = "run-1", .incarnation = 8},
+                      .version = 4,
+                      .heartbeat = absl::Seconds(2),
+                      .held_reason = "it is recorded as accepted",
+                      .held_outcome = PushOutcome::kAccepted});
+  EXPECT_EQ(script.Noted(NoteKind::kPushAnswered), 1);
+  EXPECT_EQ(script.Noted(NoteKind::kDropped), 0);
+  EXPECT_EQ(script.Count<StartPush>(), 0);
+  EXPECT_EQ(script.Count<DropDelta>(), 1);
+}
+
 TEST(SavedDeltaTest, ALostAnswerIsAskedForUnderItsOwnKey) {
   MachineScript script = Restarted();
   script.WelcomeHeld(8, 3, true);
