@@ -26,6 +26,10 @@ struct SendWelcome {
   Ticket session = 0;
   Incarnation incarnation = 0;
   Version version = 0;
+  // Whether the delta that Hello named may be sent, and why not; what is recorded of it.
+  bool send_held = false;
+  std::string held_reason = "";
+  std::optional<PushOutcome> held_outcome = std::nullopt;
 };
 struct SendAssignment {
   Ticket session = 0;

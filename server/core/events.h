@@ -4,6 +4,7 @@
 #define AUTOLOCO_SERVER_CORE_EVENTS_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 
@@ -15,11 +16,20 @@
 namespace autoloco::server {
 
 // ---------------------------------------------------------------------------------------------------- sessions
+// A delta of an earlier life that its worker still has.
+struct HeldDelta {
+  std::string run_id;
+  Incarnation incarnation = 0;
+  Round round = 0;
+  std::uint32_t fragment = 0;
+  std::string payload_digest;
+};
 // First message of a session.
 struct HelloReceived {
   Ticket session = 0;
   Sender sender;  // incarnation 0: joins; else: reconnects
   std::uint32_t protocol_version = 0;
+  std::optional<HeldDelta> held = std::nullopt;
 };
 struct ReadyReceived {
   Ticket session = 0;
@@ -55,6 +65,7 @@ struct PushOpened {
   std::uint64_t payload_bytes = 0;
   std::uint64_t layout_hash = 0;
   bool codec_matches = true;  // the run's codec
+  bool leaving = false;       // the worker's last one: it may report fewer steps than it was assigned
   IntervalReport report;
 };
 // The payload of an admitted push arrived whole and was checked: OK, or DATA_LOSS (checksum, digest),

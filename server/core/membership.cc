@@ -96,7 +96,8 @@ std::uint32_t Membership::AliveCount() const {
 }
 
 bool Membership::IsEligible(const Member& member, absl::Time now, absl::Duration grace) {
-  return member.alive && member.ready && (member.session != 0 || member.restored || now - member.disconnected_at < grace);
+  return member.alive && member.ready && !member.leaving &&
+         (member.session != 0 || member.restored || now - member.disconnected_at < grace);
 }
 
 std::vector<Member*> Membership::Eligible(absl::Time now, absl::Duration grace) {

@@ -8,6 +8,7 @@ const char* ReasonName(Reason reason) {
   switch (reason) {
     case Reason::kJoined: return "joined";
     case Reason::kReconnected: return "reconnected";
+    case Reason::kOffered: return "delta_offered";
     case Reason::kReplaced: return "replaced";
     case Reason::kSessionBroken: return "session_broken";
     case Reason::kLeaseExpired: return "lease_expired";

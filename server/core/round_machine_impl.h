@@ -74,6 +74,11 @@ class RoundMachine::Impl {
   absl::Status CheckHello(const HelloReceived& hello) const;
   absl::Status CheckRoomFor(const std::string& name) const;
   void Join(const HelloReceived& hello);
+  // Whether the delta that `hello` names could still count, and why not; empty: it could.
+  std::string WhyNotHeld(const HelloReceived& hello) const;
+  void Welcome(const HelloReceived& hello, Member* member);
+  // Whether messages under `worker` are this member's: its own, or about the delta of an earlier life that it offered.
+  static bool SpeaksFor(const Member& member, const WorkerId& worker);
   void Reconnect(const HelloReceived& hello);
   // Whether the next worker's dataset may be another one: nothing was trained, and nobody is there who holds it.
   bool DataIsOpen() const;

@@ -52,7 +52,7 @@ absl::Status RoundMachine::Impl::CheckSender(const Sender& sender, Reason* reaso
     return absl::FailedPreconditionError(absl::StrCat("incarnation expired: ", sender.worker.name, "#",
                                                       sender.worker.incarnation, " is not known (any more)"));
   }
-  if (member->id != sender.worker) {
+  if (!SpeaksFor(*member, sender.worker)) {
     *reason = Reason::kFenced;
     return absl::FailedPreconditionError(absl::StrCat("incarnation replaced: ", sender.worker.name,
                                                       " is now incarnation ", member->id.incarnation, ", got ",
@@ -91,7 +91,8 @@ absl::Status RoundMachine::Impl::CheckAssigned(const PushOpened& push, Reason* r
     return absl::FailedPreconditionError(absl::StrCat(push.sender.worker.name, "#", push.sender.worker.incarnation,
                                                       " has no part in round ", push.round));
   }
-  if (push.report.inner_steps != it->second.assignment.inner_steps) {
+  const std::uint32_t least = push.leaving && !config_.strict ? 1 : it->second.assignment.inner_steps;
+  if (push.report.inner_steps < least || push.report.inner_steps > it->second.assignment.inner_steps) {
     *reason = Reason::kMalformed;
     return absl::InvalidArgumentError(absl::StrCat("inner steps of round ", push.round, ": assigned ",
                                                    it->second.assignment.inner_steps, ", got ",
@@ -114,6 +115,7 @@ void RoundMachine::Impl::On(const PushOpened& push) {
     return;
   }
   On(WorkerHeard{push.sender});
+  if (push.leaving) members_.Find(push.sender.worker.name)->leaving = true;
   if (AnswerIfRecorded(push, key) || AnswerIfClosed(push, key)) return;
   status = CheckAssigned(push, &reason);
   if (!status.ok()) {

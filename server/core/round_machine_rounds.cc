@@ -105,7 +105,10 @@ bool RoundMachine::Impl::IsMissing(const std::string& name, const RoundEntry& en
   if (entry.delivered) return false;
   if (entry.rejected) return true;
   const Member* member = members_.Find(name);
-  return member == nullptr || !member->alive || member->id.incarnation != entry.incarnation;
+  if (member == nullptr || !member->alive) return true;
+  const bool offered =
+      member->offer && member->offer->incarnation == entry.incarnation && member->offer->round == round_.number;
+  return member->id.incarnation != entry.incarnation && !offered;
 }
 
 void RoundMachine::Impl::CloseRoundIfDone() {
