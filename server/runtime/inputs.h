@@ -116,6 +116,8 @@ struct CheckpointFinished {
   absl::StatusOr<StoredCheckpoint> result;
 };
 
+// RecordsStored (server/core/events.h) is posted as it is.
+
 // ---------------------------------------------------------------------------------------------------- the process
 // The operator asked for an orderly end.
 struct ShutdownAsked {
@@ -128,8 +130,8 @@ struct StopLoop {};
 
 using Input = std::variant<CallRejected, SessionOpened, SessionRead, SessionMalformed, SessionEnded, SessionWritten,
                            PushStarted, PushHeaderRead, PushMalformed, PushPayloadEnded, PushAbandoned, PushChecked,
-                           PullParked, PullEnded, PushStatusParked, StatusParked, RoundsParked, EvictParked, CommitFinished, CheckpointFinished,
-                           ShutdownAsked, CloseCalls, StopLoop>;
+                           PullParked, PullEnded, PushStatusParked, StatusParked, RoundsParked, EvictParked,
+                           CommitFinished, CheckpointFinished, RecordsStored, ShutdownAsked, CloseCalls, StopLoop>;
 
 }  // namespace autoloco::server
 
