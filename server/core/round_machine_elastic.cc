@@ -205,7 +205,8 @@ absl::Status RoundMachine::Impl::Evict(const std::string& name) {
   if (config_.strict) {
     return absl::FailedPreconditionError("a strict run needs all its workers; stop the run instead");
   }
-  const std::string text = absl::StrCat("evicted by the operator; `autoloco evict ", name, " --readmit` lets it in again");
+  const std::string text =
+      absl::StrCat("evicted by the operator; `autoloco evict ", name, " --readmit` lets it in again");
   if (member->session != 0) Emit(CloseSession{member->session, absl::PermissionDeniedError(text)});
   Decide(DecisionKind::kMembership, Reason::kEvicted, member->id, "");
   Leave(member, Reason::kEvicted, text);

@@ -12,7 +12,8 @@ namespace {
 
 constexpr char kUsage[] =
     "Usage: autoloco evict NAME [--readmit] [--server HOST:PORT] [--timeout SECONDS] [--insecure]\n\n"
-    "Ends the life of a worker: its session is closed, its process ends, the open round no longer waits for it. What it\n"
+    "Ends the life of a worker: its session is closed, its process ends, the open round no longer waits for it. What "
+    "it\n"
     "has delivered still counts. Its name is kept out until it is readmitted, also after a restart of the server.\n\n"
     "  --readmit           lets the name join again\n"
     "  --server HOST:PORT  the server's gRPC address (default 127.0.0.1:7070)\n"
@@ -25,7 +26,8 @@ int Misused(absl::string_view why, std::ostream& err) {
 }
 
 int Evict(std::span<const std::string> arguments, std::ostream& out, std::ostream& err) {
-  if (arguments.empty() || absl::StartsWith(arguments.front(), "-")) return Misused("the worker's name comes first", err);
+  if (arguments.empty() || absl::StartsWith(arguments.front(), "-"))
+    return Misused("the worker's name comes first", err);
   const std::string& worker = arguments.front();
   std::string server = "127.0.0.1:7070";
   double timeout_seconds = 10;

@@ -33,8 +33,8 @@ double Median(std::vector<double> values) {
   return values.empty() ? -1 : values[values.size() / 2];
 }
 
-// One worker is four times slower. It does a quarter of the steps from the second round on, everybody's work counts, and
-// the others wait for less than a fifth of a round.
+// One worker is four times slower. It does a quarter of the steps from the second round on, everybody's work counts,
+// and the others wait for less than a fifth of a round.
 TEST(ElasticTest, AWorkerFourTimesSlowerDoesAQuarterAndIsHardlyWaitedFor) {
   Cluster cluster;
   cluster.StartServer(Concat(SmallRun(200, 20, 4), WithMetrics()));
@@ -43,8 +43,8 @@ TEST(ElasticTest, AWorkerFourTimesSlowerDoesAQuarterAndIsHardlyWaitedFor) {
     workers.push_back(cluster.StartWorker({.name = name, .step_ms = kStepMs}));
   }
   workers.push_back(cluster.StartWorker({.name = "slow", .step_ms = 4 * kStepMs}));
-  const v1::Status status = cluster.WaitFor(
-      "round 7 under way", [](const v1::Status& s) { return s.version() >= 7 && s.assigned() == 4; });
+  const v1::Status status =
+      cluster.WaitFor("round 7 under way", [](const v1::Status& s) { return s.version() >= 7 && s.assigned() == 4; });
   const v1::WorkerStatus slow = FindWorker(status, "slow");
   EXPECT_GE(slow.steps_target(), 3u);
   EXPECT_LE(slow.steps_target(), 7u);
@@ -94,9 +94,8 @@ TEST(ElasticTest, AFrozenWorkerDelaysARoundByTheDeadlineAtMost) {
   for (const double seconds : delayed) EXPECT_LT(seconds, kSlack * (Median(usual) + 1)) << cluster.server().Log();
 
   workers.back()->Signal(SIGCONT);
-  cluster.WaitFor("all four count again", [](const v1::Status& s) {
-    return s.applied() == 4 && FindWorker(s, "frozen").state() != "left";
-  });
+  cluster.WaitFor("all four count again",
+                  [](const v1::Status& s) { return s.applied() == 4 && FindWorker(s, "frozen").state() != "left"; });
 }
 
 // Killed in the middle of its interval: what the others do once they are done is one grace at most.
@@ -110,9 +109,8 @@ TEST(ElasticTest, AWorkerKilledInItsIntervalCostsOneGrace) {
     return s.assigned() == 3 && IsTraining(s, "dc3") && FindWorker(s, "dc3").steps_done() >= 5 && s.contributed() == 0;
   });
   victim->Signal(SIGKILL);
-  cluster.WaitFor("the others have delivered", [&before](const v1::Status& s) {
-    return s.version() > before.version() || s.contributed() == 2;
-  });
+  cluster.WaitFor("the others have delivered",
+                  [&before](const v1::Status& s) { return s.version() > before.version() || s.contributed() == 2; });
   const Instant delivered = MonotonicClock()->Now();
   const v1::Status after = cluster.WaitForVersion(before.version() + 1);
   EXPECT_LT(MonotonicClock()->Now() - delivered, kSlack * kGrace);

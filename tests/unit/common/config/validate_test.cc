@@ -87,13 +87,6 @@ TEST(ValidateTest, ServerErrors) {
                         c->mutable_run()->mutable_rounds()->set_start_workers(2);
                       },
                       "run.rounds.start_workers: expected 0 or run.rounds.min_workers (1), since a strict run"},
-           ServerCase{[](Config* c) {
-                        c->mutable_run()->mutable_rounds()->set_strict(true);
-                        c->mutable_run()->mutable_membership()->set_late(v1::MembershipConfig::LATE_APPLY);
-                      },
-                      "run.membership.late: expected drop in a strict run, where no delta is late, found apply"},
-           ServerCase{[](Config* c) { c->mutable_run()->mutable_outer()->set_norm_rounds(4); },
-                      "run.outer.norm_rounds_min: expected at most run.outer.norm_rounds (4), found 5"},
            ServerCase{[](Config* c) { c->mutable_server()->set_listen("7070"); },
                       "server.listen: expected host:port, such as 127.0.0.1:7070"},
            ServerCase{[](Config* c) { c->mutable_server()->set_listen(""); }, "server.listen: expected host:port"},
@@ -123,6 +116,17 @@ TEST(ValidateTest, ServerErrors) {
     c.change(&config);
     EXPECT_THAT(Texts(ValidateServerConfig(config).errors), ::testing::ElementsAre(StartsWith(c.problem)));
   }
+}
+
+TEST(ValidateTest, MembershipErrors) {
+  v1::ServerConfig config = ValidServer();
+  config.mutable_run()->mutable_rounds()->set_strict(true);
+  config.mutable_run()->mutable_membership()->set_late(v1::MembershipConfig::LATE_APPLY);
+  config.mutable_run()->mutable_outer()->set_norm_rounds(4);
+  EXPECT_THAT(Texts(ValidateServerConfig(config).errors),
+              ::testing::ElementsAre(
+                  "run.membership.late: expected drop in a strict run, where no delta is late, found apply",
+                  "run.outer.norm_rounds_min: expected at most run.outer.norm_rounds (4), found 5"));
 }
 
 TEST(ValidateTest, ServerWarnings) {
