@@ -65,6 +65,7 @@ struct PushVerified {
   absl::Status status;
   bool finite = true;
   std::string non_finite;  // tensor and index, where not finite
+  double norm = 0;         // L2, in fp64, where OK and finite
 };
 // The caller went away before an answer. Not sent after AnswerPush or RefusePush.
 struct PushCancelled {

@@ -19,6 +19,7 @@ Reason ReasonOf(PushOutcome outcome) {
     case PushOutcome::kStale: return Reason::kStale;
     case PushOutcome::kNonFinite: return Reason::kNonFinite;
     case PushOutcome::kRoundAborted: return Reason::kRoundAborted;
+    case PushOutcome::kNormOutlier: return Reason::kNormOutlier;
   }
   return Reason::kMalformed;
 }

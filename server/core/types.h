@@ -49,7 +49,7 @@ struct IntervalReport {
 };
 
 // What became of a push that arrived whole.
-enum class PushOutcome { kAccepted, kLate, kStale, kNonFinite, kRoundAborted };
+enum class PushOutcome { kAccepted, kLate, kStale, kNonFinite, kRoundAborted, kNormOutlier };
 
 // One interval of work; Assignment of parameter_server.proto says what each number means.
 struct Assignment {

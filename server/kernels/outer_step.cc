@@ -11,8 +11,6 @@
 namespace autoloco::server {
 namespace {
 
-constexpr double kWeightSumTolerance = 1e-9;
-
 // Sum of squares in fp64. Eight partial sums, value i in sum i mod 8, added up in a fixed order: the same on every
 // machine, and free to run in vector registers.
 double SumOfSquares(std::span<const float> values) {
@@ -43,6 +41,10 @@ void Scale(float factor, float* sum, std::size_t n) {
 }
 void AddScaled(float factor, const float* __restrict d, float* __restrict sum, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) sum[i] += factor * d[i];
+}
+// -0 + 0 is 0, and nothing else changes.
+void DropNegativeZeros(float* values, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) values[i] += 0.0f;
 }
 
 struct StepNumbers {
@@ -103,6 +105,7 @@ struct Scratch {
   BlockDecoder decoder;
   std::vector<float> mean = std::vector<float>(kBlockValues);
   std::vector<float> delta = std::vector<float>(kBlockValues);
+  std::vector<std::vector<float>> rows;  // every delta's block, where they are not simply added
 };
 
 // One block's share of the statistics.
@@ -119,6 +122,7 @@ class Pass {
        std::span<float> momentum, std::size_t slots)
       : contributions_(contributions),
         numbers_(coefficients),
+        combine_(coefficients.combine),
         uniform_(HasUniformWeights(contributions)),
         params_(params),
         momentum_(momentum),
@@ -177,18 +181,10 @@ class Pass {
 
   // Leaves D in scratch->mean and each |d_i|^2 of this block in delta_sums_.
   absl::Status Combine(std::size_t block, std::size_t n, Scratch* scratch) {
+    if (combine_.kind != Combining::kMean) return CombineRobustly(block, n, scratch);
     for (std::size_t c = 0; c < contributions_.size(); ++c) {
       std::vector<float>& target = c == 0 ? scratch->mean : scratch->delta;
-      const std::uint64_t offset = offsets_[c][block];
-      const std::span<const std::byte> bytes =
-          contributions_[c].payload.subspan(offset, offsets_[c][block + 1] - offset);
-      const absl::Status decoded = scratch->decoder.Decode(bytes, contributions_[c].codec,
-                                                           static_cast<std::uint32_t>(block), {target.data(), n});
-      if (!decoded.ok()) {
-        return absl::InternalError(absl::StrCat("commit: contribution ", c, ": ", decoded.message(),
-                                                "; parameters are partly updated and must not be used"));
-      }
-      delta_sums_[block * contributions_.size() + c] = SumOfSquares({target.data(), n});
+      AUTOLOCO_RETURN_IF_ERROR(Decode(block, c, {target.data(), n}, scratch));
       const auto weight = static_cast<float>(contributions_[c].weight);
       if (c == 0) {
         if (!uniform_) Scale(weight, target.data(), n);
@@ -204,8 +200,36 @@ class Pass {
     return absl::OkStatus();
   }
 
+  absl::Status CombineRobustly(std::size_t block, std::size_t n, Scratch* scratch) {
+    scratch->rows.resize(contributions_.size());
+    for (std::size_t c = 0; c < contributions_.size(); ++c) {
+      std::vector<float>& row = scratch->rows[c];
+      row.resize(kBlockValues);
+      AUTOLOCO_RETURN_IF_ERROR(Decode(block, c, {row.data(), n}, scratch));
+      if (!uniform_) Scale(VoteScale(contributions_, c), row.data(), n);
+      DropNegativeZeros(row.data(), n);
+    }
+    CombineRows(combine_, &scratch->rows, n, scratch->mean.data());
+    return absl::OkStatus();
+  }
+
+  // Decodes one contribution's block and notes its |d|^2.
+  absl::Status Decode(std::size_t block, std::size_t c, std::span<float> target, Scratch* scratch) {
+    const std::uint64_t offset = offsets_[c][block];
+    const std::span<const std::byte> bytes = contributions_[c].payload.subspan(offset, offsets_[c][block + 1] - offset);
+    const absl::Status decoded =
+        scratch->decoder.Decode(bytes, contributions_[c].codec, static_cast<std::uint32_t>(block), target);
+    if (!decoded.ok()) {
+      return absl::InternalError(absl::StrCat("commit: contribution ", c, ": ", decoded.message(),
+                                              "; parameters are partly updated and must not be used"));
+    }
+    delta_sums_[block * contributions_.size() + c] = SumOfSquares(target);
+    return absl::OkStatus();
+  }
+
   const std::span<const Contribution> contributions_;
   const StepNumbers numbers_;
+  const CombineRule combine_;
   const bool uniform_;
   const std::span<float> params_;
   const std::span<float> momentum_;
@@ -225,6 +249,10 @@ bool HasUniformWeights(std::span<const Contribution> contributions) {
   });
 }
 
+float VoteScale(std::span<const Contribution> contributions, std::size_t index) {
+  return static_cast<float>(static_cast<double>(contributions.size()) * contributions[index].weight);
+}
+
 absl::Status ValidateOuterStep(std::span<const Contribution> contributions, const OuterCoefficients& coefficients) {
   if (contributions.empty()) return absl::InvalidArgumentError("outer step: no contribution");
   double sum = 0;
@@ -236,9 +264,9 @@ absl::Status ValidateOuterStep(std::span<const Contribution> contributions, cons
     }
     sum += weight;
   }
-  if (sum < 1 - kWeightSumTolerance || sum > kWeightSumMax) {
+  if (sum > kWeightSumMax) {
     return absl::InvalidArgumentError(
-        absl::StrCat("outer step: want weights that sum to 1, or to at most ", kWeightSumMax, ", got ", sum));
+        absl::StrCat("outer step: want weights that sum to at most ", kWeightSumMax, ", got ", sum));
   }
   if (!std::isfinite(coefficients.learning_rate) || !std::isfinite(coefficients.momentum)) {
     return absl::InvalidArgumentError(absl::StrCat("outer step: learning rate ", coefficients.learning_rate,

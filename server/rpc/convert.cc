@@ -99,6 +99,7 @@ v1::PushOutcome ToProto(PushOutcome outcome) {
     case PushOutcome::kLate: return v1::PUSH_OUTCOME_LATE;
     case PushOutcome::kStale: return v1::PUSH_OUTCOME_STALE;
     case PushOutcome::kNonFinite: return v1::PUSH_OUTCOME_NON_FINITE;
+    case PushOutcome::kNormOutlier: return v1::PUSH_OUTCOME_NORM_OUTLIER;
     case PushOutcome::kRoundAborted: return v1::PUSH_OUTCOME_ROUND_ABORTED;
   }
   return v1::PUSH_OUTCOME_UNSPECIFIED;

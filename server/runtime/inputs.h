@@ -78,6 +78,7 @@ struct PushChecked {
   absl::Status status;
   bool finite = true;
   std::string non_finite;
+  double norm = 0;
 };
 struct PullParked {
   PullCall* call = nullptr;
