@@ -58,6 +58,11 @@ class BlockEncoder {
   absl::StatusOr<CodingReport> EncodeAndDecode(std::uint32_t index, std::span<const float> values,
                                                std::span<float> decoded, std::string* payload);
 
+  // The same, but what every reader will decode is added to `view`, in fp32, each sum rounded: what readers do to what
+  // they hold.
+  absl::StatusOr<CodingReport> EncodeAndAdd(std::uint32_t index, std::span<const float> values, std::span<float> view,
+                                            std::string* payload);
+
  private:
   struct State;
   std::unique_ptr<State> state_;
@@ -74,17 +79,20 @@ class BlockDecoder {
   // Decodes one block, header included, into `values` (exactly filled).
   // DATA_LOSS: checksum. INVALID_ARGUMENT: index, codec, sizes, unit, symbols or frame are not those of this block.
   // Messages name the block. `values` is unchanged on error. REQUIRES: 1 <= values.size() <= kBlockValues.
-  absl::Status Decode(std::span<const std::byte> block, Codec codec, std::uint32_t index, std::span<float> values);
+  // `squared_norm`, unless null, becomes the sum of the squares of the values (fp64; the same on every processor).
+  absl::Status Decode(std::span<const std::byte> block, Codec codec, std::uint32_t index, std::span<float> values,
+                      double* squared_norm = nullptr);
 
   // sum[i] = sum[i] + weight * value i, in fp32, the product rounded, then the sum. Errors and requirements as Decode.
   absl::Status DecodeAdd(std::span<const std::byte> block, Codec codec, std::uint32_t index, float weight,
-                         std::span<float> sum);
+                         std::span<float> sum, double* squared_norm = nullptr);
 
  private:
   struct Coded;
   struct State;
   // Everything between the bytes of a block and its coded bytes: checks, zstd.
   absl::StatusOr<Coded> Open(std::span<const std::byte> block, Codec codec, std::uint32_t index, std::size_t count);
+  double SquaredNorm(const Coded& coded, Codec codec, std::size_t count) const;
 
   std::unique_ptr<State> state_;
 };

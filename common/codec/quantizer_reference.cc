@@ -13,11 +13,16 @@ float MaxAbs(const float* values, const float* residual, std::size_t count) {
   return MaxAbsFrom(0, values, residual, 0, count);
 }
 
-template <Packing kPacking>
+template <Packing kPacking, bool kAdded>
 double Quantize(const QuantizeBlock& block) {
   float lanes[kSumLanes] = {};
-  QuantizePositions<kPacking>(block, 0, PackedBytes(kPacking, block.count), lanes);
+  QuantizePositions<kPacking, kAdded>(block, 0, PackedBytes(kPacking, block.count), lanes);
   return SumInOrder(lanes);
+}
+
+template <Packing kPacking>
+std::uint64_t SquaredSymbols(const std::uint8_t* packed, std::size_t count) {
+  return SumSquaredSymbols<kPacking>(packed, count, 0);
 }
 
 template <Packing kPacking>
@@ -33,7 +38,9 @@ void DequantizeAdd(const std::uint8_t* packed, float unit, std::size_t count, fl
 template <Packing kPacking>
 void Fill(QuantizerKernels* kernels) {
   constexpr auto kIndex = static_cast<std::size_t>(kPacking);
-  kernels->quantize[kIndex].fill(&Quantize<kPacking>);  // looks at the pointers: one for every Feedback
+  kernels->quantize[kIndex].fill(&Quantize<kPacking, false>);  // looks at the pointers: one for all but kAdded
+  kernels->quantize[kIndex][static_cast<std::size_t>(Feedback::kAdded)] = &Quantize<kPacking, true>;
+  kernels->squared_symbols[kIndex] = &SquaredSymbols<kPacking>;
   kernels->dequantize[kIndex] = &Dequantize<kPacking>;
   kernels->dequantize_add[kIndex] = &DequantizeAdd<kPacking>;
 }

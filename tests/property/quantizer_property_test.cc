@@ -62,7 +62,7 @@ Written Quantize(const QuantizerKernels& kernels, Packing packing, Feedback feed
     block.residual_in = residual.data() + shift;
     block.residual_out = written.next.data() + shift;
   }
-  if (feedback == Feedback::kDecoded) block.decoded = written.decoded.data() + shift;
+  if (feedback == Feedback::kDecoded || feedback == Feedback::kAdded) block.decoded = written.decoded.data() + shift;
   written.error = kernels.quantize[static_cast<std::size_t>(packing)][static_cast<std::size_t>(feedback)](block);
   EXPECT_EQ(written.packed.back(), 0xEE);
   EXPECT_EQ(written.next.back(), kGuard);
@@ -82,13 +82,15 @@ void ExpectSame(const QuantizerKernels& kernels, const std::vector<float>& value
   }
   for (const Packing packing : kAllPackings) {
     const auto p = static_cast<std::size_t>(packing);
-    for (const Feedback feedback : {Feedback::kNone, Feedback::kResidual, Feedback::kDecoded}) {
+    for (const Feedback feedback : {Feedback::kNone, Feedback::kResidual, Feedback::kDecoded, Feedback::kAdded}) {
       const Written got = Quantize(kernels, packing, feedback, values, residual, shift, unit);
       const Written want = Quantize(plain, packing, feedback, values, residual, shift, unit);
       ASSERT_EQ(got.packed, want.packed) << p;
       ASSERT_TRUE(SameBits(got.next, want.next)) << p;
       ASSERT_TRUE(SameBits(got.decoded, want.decoded)) << p;
       ASSERT_EQ(std::bit_cast<std::uint64_t>(got.error), std::bit_cast<std::uint64_t>(want.error)) << p;
+      ASSERT_EQ(kernels.squared_symbols[p](got.packed.data() + shift, count),
+                plain.squared_symbols[p](got.packed.data() + shift, count));
       std::vector<float> values_got(values.size() + 1, 3);
       std::vector<float> values_want = values_got;
       kernels.dequantize[p](got.packed.data() + shift, unit, count, values_got.data() + shift);
