@@ -13,7 +13,7 @@ readonly LIBRARY_PACKAGES=(libabsl-dev libgmock-dev libgrpc++-dev libgtest-dev l
                            libyaml-cpp-dev libzstd-dev nlohmann-json3-dev prometheus-cpp-dev protobuf-compiler
                            protobuf-compiler-grpc)
 readonly WORKER_PACKAGES=(python3-pip)  # brings LibTorch
-readonly DEV_PACKAGES=(clang clang-format clang-tidy gdb)
+readonly DEV_PACKAGES=(clang clang-format clang-tidy gdb libclang-rt-dev)
 
 with_worker=1
 with_dev=0

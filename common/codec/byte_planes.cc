@@ -31,22 +31,38 @@ float Decoded(float value, Codec codec) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(ToBf16(value)) << 16);
 }
 
-void SplitPlanes(std::span<const float> values, Codec codec, std::uint8_t* planes) {
+void DecodedNegated(std::span<const float> values, Codec codec, std::span<float> out) {
+  const float* const __restrict from = values.data();
+  float* const __restrict to = out.data();
   const std::size_t n = values.size();
   if (codec == Codec::kFp32) {
+    for (std::size_t i = 0; i < n; ++i) to[i] = -from[i];
+  } else {
+    for (std::size_t i = 0; i < n; ++i) to[i] = -Decoded(from[i], Codec::kBf16);
+  }
+}
+
+void SplitPlanes(std::span<const float> values, Codec codec, std::uint8_t* planes) {
+  const float* const __restrict from = values.data();
+  const std::size_t n = values.size();
+  std::uint8_t* const __restrict plane0 = planes;
+  std::uint8_t* const __restrict plane1 = planes + n;
+  if (codec == Codec::kFp32) {
+    std::uint8_t* const __restrict plane2 = planes + 2 * n;
+    std::uint8_t* const __restrict plane3 = planes + 3 * n;
     for (std::size_t i = 0; i < n; ++i) {
-      const auto bits = std::bit_cast<std::uint32_t>(values[i]);
-      planes[i] = static_cast<std::uint8_t>(bits);
-      planes[n + i] = static_cast<std::uint8_t>(bits >> 8);
-      planes[2 * n + i] = static_cast<std::uint8_t>(bits >> 16);
-      planes[3 * n + i] = static_cast<std::uint8_t>(bits >> 24);
+      const auto bits = std::bit_cast<std::uint32_t>(from[i]);
+      plane0[i] = static_cast<std::uint8_t>(bits);
+      plane1[i] = static_cast<std::uint8_t>(bits >> 8);
+      plane2[i] = static_cast<std::uint8_t>(bits >> 16);
+      plane3[i] = static_cast<std::uint8_t>(bits >> 24);
     }
     return;
   }
   for (std::size_t i = 0; i < n; ++i) {
-    const std::uint16_t bits = ToBf16(values[i]);
-    planes[i] = static_cast<std::uint8_t>(bits);
-    planes[n + i] = static_cast<std::uint8_t>(bits >> 8);
+    const std::uint16_t bits = ToBf16(from[i]);
+    plane0[i] = static_cast<std::uint8_t>(bits);
+    plane1[i] = static_cast<std::uint8_t>(bits >> 8);
   }
 }
 

@@ -18,6 +18,8 @@ constexpr std::size_t PlaneCount(Codec codec) { return codec == Codec::kFp32 ? 4
 std::uint16_t ToBf16(float value);
 // What a reader makes of `value`: itself, or the nearest bf16.
 float Decoded(float value, Codec codec);
+// out[i] = -Decoded(values[i]). The spans do not overlap.
+void DecodedNegated(std::span<const float> values, Codec codec, std::span<float> out);
 
 // Plane k holds byte k, least significant first, of every value. `planes`: values.size() * PlaneCount(codec) bytes.
 void SplitPlanes(std::span<const float> values, Codec codec, std::uint8_t* planes);

@@ -1,5 +1,6 @@
 #include "common/codec/delta_codec.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -25,7 +26,7 @@ struct Outgoing {
   std::span<const float> values = {};
   std::span<const float> residual = {};  // empty: none
   std::span<float> next = {};            // empty: not wanted
-  std::span<float> decoded = {};         // empty: not wanted
+  std::span<float> view = {};            // empty: not wanted
   float At(std::size_t i) const { return residual.empty() ? values[i] : values[i] + residual[i]; }
 };
 
@@ -69,7 +70,9 @@ struct BlockEncoder::State {
   FrameCompressor compressor;
   std::vector<std::uint8_t> coded;
   std::vector<std::byte> body;
-  std::vector<float> sent;  // v of a block, for the byte planes under error feedback
+  // Of a block, for the byte planes.
+  std::vector<float> sent;           // v
+  std::vector<float> minus_decoded;  // so that sums of v - decoded are sums of v plus this
 };
 
 float BlockEncoder::State::Unit(const Outgoing& block, double squared_signal) const {
@@ -90,7 +93,7 @@ absl::StatusOr<CodingReport> BlockEncoder::State::Quantize(const Outgoing& block
       kernels.quantize[packing][static_cast<std::size_t>(feedback)]({.values = block.values.data(),
                                                                      .residual_in = DataOrNull(block.residual),
                                                                      .residual_out = DataOrNull(block.next),
-                                                                     .decoded = DataOrNull(block.decoded),
+                                                                     .view = DataOrNull(block.view),
                                                                      .count = count,
                                                                      .unit = unit,
                                                                      .packed = coded.data()});
@@ -100,22 +103,21 @@ absl::StatusOr<CodingReport> BlockEncoder::State::Quantize(const Outgoing& block
 
 absl::StatusOr<CodingReport> BlockEncoder::State::Split(const Outgoing& block, Feedback feedback) {
   const std::size_t count = block.values.size();
-  if (feedback != Feedback::kNone && FirstNotFinite(block, coding.codec) != count) {
+  CodingReport report = {.values = count};
+  report.squared_signal = kernels.sum_of_squares(block.values.data(), DataOrNull(block.residual), count);
+  sent.resize(kBlockValues);
+  minus_decoded.resize(kBlockValues);
+  std::copy(block.values.begin(), block.values.end(), sent.begin());
+  for (std::size_t i = 0; i < block.residual.size(); ++i) sent[i] += block.residual[i];
+  DecodedNegated({sent.data(), count}, coding.codec, minus_decoded);
+  if (coding.codec != Codec::kFp32) {
+    report.squared_error = kernels.sum_of_squares(sent.data(), minus_decoded.data(), count);
+  }
+  if (feedback != Feedback::kNone && !std::isfinite(report.squared_signal + report.squared_error)) {
     return RefuseNotFinite(block.index, FirstNotFinite(block, coding.codec));
   }
-  CodingReport report = {.values = count};
-  sent.resize(kBlockValues);
-  for (std::size_t i = 0; i < count; ++i) {
-    const float v = block.At(i);
-    const float decoded = Decoded(v, coding.codec);
-    const float error = v - decoded;
-    report.squared_signal += static_cast<double>(v) * v;
-    if (coding.codec != Codec::kFp32) report.squared_error += static_cast<double>(error) * error;
-    sent[i] = v;
-    if (!block.next.empty()) block.next[i] = error;
-    if (feedback == Feedback::kDecoded) block.decoded[i] = decoded;
-    if (feedback == Feedback::kAdded) block.decoded[i] = block.decoded[i] + decoded;
-  }
+  for (std::size_t i = 0; i < block.next.size(); ++i) block.next[i] = sent[i] + minus_decoded[i];
+  for (std::size_t i = 0; i < block.view.size(); ++i) block.view[i] -= minus_decoded[i];
   SplitPlanes({sent.data(), count}, coding.codec, coded.data());
   return report;
 }
@@ -176,16 +178,10 @@ absl::StatusOr<CodingReport> BlockEncoder::EncodeWithResidual(std::uint32_t inde
                         payload);
 }
 
-absl::StatusOr<CodingReport> BlockEncoder::EncodeAndDecode(std::uint32_t index, std::span<const float> values,
-                                                           std::span<float> decoded, std::string* payload) {
-  AUTOLOCO_CHECK(decoded.size() == values.size());
-  return state_->Encode({.index = index, .values = values, .decoded = decoded}, Feedback::kDecoded, payload);
-}
-
 absl::StatusOr<CodingReport> BlockEncoder::EncodeAndAdd(std::uint32_t index, std::span<const float> values,
                                                         std::span<float> view, std::string* payload) {
   AUTOLOCO_CHECK(view.size() == values.size());
-  return state_->Encode({.index = index, .values = values, .decoded = view}, Feedback::kAdded, payload);
+  return state_->Encode({.index = index, .values = values, .view = view}, Feedback::kAdded, payload);
 }
 
 struct BlockDecoder::Coded {

@@ -3,7 +3,7 @@
 //
 // A payload is the blocks 0, 1, ... of the flat vector, one after another, each `kBlockValues` values (the last one
 // shorter) and self-contained. A block is worked on in the processor's cache: what is quantized, what stays behind and
-// what the other side will decode come out of the same pass.
+// what the other side will hold come out of the same pass.
 //
 // Every decoder takes hostile bytes: sizes are bounded by the value count before memory is taken or read.
 #ifndef AUTOLOCO_COMMON_CODEC_DELTA_CODEC_H_
@@ -53,13 +53,8 @@ class BlockEncoder {
                                                   std::span<const float> residual, std::span<float> next,
                                                   std::string* payload);
 
-  // Also gives what every reader will decode, for a sender that keeps what its readers hold. Errors as
-  // EncodeWithResidual; `decoded` is unchanged then.
-  absl::StatusOr<CodingReport> EncodeAndDecode(std::uint32_t index, std::span<const float> values,
-                                               std::span<float> decoded, std::string* payload);
-
-  // The same, but what every reader will decode is added to `view`, in fp32, each sum rounded: what readers do to what
-  // they hold.
+  // Also adds what every reader will decode to `view`, in fp32, each sum rounded: for a sender that keeps what its readers
+  // hold, as they will do to it. Errors as EncodeWithResidual; `view` is unchanged then.
   absl::StatusOr<CodingReport> EncodeAndAdd(std::uint32_t index, std::span<const float> values, std::span<float> view,
                                             std::string* payload);
 

@@ -55,7 +55,7 @@ struct QuantizeBlock {
   const float* values = nullptr;
   const float* residual_in = nullptr;  // null: none
   float* residual_out = nullptr;       // null: not wanted
-  float* decoded = nullptr;            // null: not wanted; kAdded: added to what is there, rounded
+  float* view = nullptr;               // null: not wanted; what is decoded is added to it
   std::size_t count = 0;
   float unit = 0;  // 0: all symbols are zero
   std::uint8_t* packed = nullptr;
@@ -65,10 +65,9 @@ struct QuantizeBlock {
 enum class Feedback : std::uint8_t {
   kNone = 0,      // values -> packed
   kResidual = 1,  // values, residual_in -> packed, residual_out
-  kDecoded = 2,   // values -> packed, decoded
-  kAdded = 3,     // values -> packed, decoded += what kDecoded would give
+  kAdded = 2,     // values -> packed, view + decoded
 };
-inline constexpr std::size_t kFeedbacks = 4;
+inline constexpr std::size_t kFeedbacks = 3;
 
 // The kernels of one instruction set. Immutable.
 struct QuantizerKernels {

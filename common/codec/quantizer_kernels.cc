@@ -112,9 +112,8 @@ double Quantize(const QuantizeBlock& block) {
         if constexpr (kFeedback == Feedback::kResidual) {
           hn::StoreU(hn::Sub(v, hn::Mul(q, unit)), kF32, block.residual_out + at);
         }
-        if constexpr (kFeedback == Feedback::kDecoded) hn::StoreU(hn::Mul(q, unit), kF32, block.decoded + at);
         if constexpr (kFeedback == Feedback::kAdded) {
-          hn::StoreU(hn::Add(hn::LoadU(kF32, block.decoded + at), hn::Mul(q, unit)), kF32, block.decoded + at);
+          hn::StoreU(hn::Add(hn::LoadU(kF32, block.view + at), hn::Mul(q, unit)), kF32, block.view + at);
         }
         const auto bits = hn::BitCast(kU32, rounded);
         bytes = plane + 1 == kPlanes ? bits : hn::Add(TimesRadix<kPacking>(bytes), bits);
@@ -124,7 +123,7 @@ double Quantize(const QuantizeBlock& block) {
   }
   float lanes[kSumLanes];
   for (std::size_t group = 0; group < kGroups; ++group) hn::StoreU(errors[group], kF32, lanes + group * kLanes);
-  QuantizePositions<kPacking, kFeedback == Feedback::kAdded>(block, full, stride, lanes);
+  QuantizePositions<kPacking>(block, full, stride, lanes);
   return SumInOrder(lanes);
 }
 
@@ -158,23 +157,48 @@ HWY_INLINE void ForEachPlane(const std::uint8_t* packed, const Use& use) {
   }
 }
 
+// out = contribution, or out += contribution.
+template <bool kAdd>
+HWY_INLINE void Put(hn::VFromD<F32> contribution, float* out) {
+  constexpr F32 kF32;
+  hn::StoreU(kAdd ? hn::Add(hn::LoadU(kF32, out), contribution) : contribution, kF32, out);
+}
+
+// Where a vector holds 16 floats, the 16 values that a nibble can stand for are looked up in one.
+template <bool kAdd>
+void LookUpNibbles(const std::uint8_t* packed, float unit, std::size_t full, std::size_t stride, float weight,
+                   float* out) {
+  constexpr F32 kF32;
+  constexpr U32 kU32;
+  const auto symbols = hn::Sub(hn::Iota(kF32, 0.0F), hn::Set(kF32, 8.0F));
+  const auto values = hn::Mul(symbols, hn::Set(kF32, unit));
+  const auto table = kAdd ? hn::Mul(hn::Set(kF32, weight), values) : values;
+  const auto low_bits = hn::Set(kU32, 15U);
+  for (std::size_t j = 0; j < full; j += kLanes) {
+    const auto bytes = hn::PromoteTo(kU32, hn::LoadU(U8(), packed + j));
+    const auto low = hn::IndicesFromVec(kF32, hn::And(bytes, low_bits));
+    const auto high = hn::IndicesFromVec(kF32, hn::ShiftRight<4>(bytes));
+    Put<kAdd>(hn::TableLookupLanes(table, low), out + j);
+    Put<kAdd>(hn::TableLookupLanes(table, high), out + stride + j);
+  }
+}
+
 template <Packing kPacking, bool kAdd>
 void DequantizeAll(const std::uint8_t* packed, float unit, std::size_t count, float weight, float* out) {
   constexpr F32 kF32;
   const std::size_t stride = PackedBytes(kPacking, count);
   const std::size_t full = FullPositions<kPacking>(count, kLanes);
-  const auto units = hn::Set(kF32, unit);
-  const auto weights = hn::Set(kF32, weight);
-  for (std::size_t j = 0; j < full; j += kLanes) {
-    ForEachPlane<kPacking>(packed + j, [&](std::size_t plane, hn::VFromD<F32> q) HWY_ATTR {
-      float* const to = out + plane * stride + j;
-      const auto value = hn::Mul(q, units);
-      if constexpr (kAdd) {
-        hn::StoreU(hn::Add(hn::LoadU(kF32, to), hn::Mul(weights, value)), kF32, to);
-      } else {
-        hn::StoreU(value, kF32, to);
-      }
-    });
+  if constexpr (kPacking == Packing::kNibble && kLanes == 16) {
+    LookUpNibbles<kAdd>(packed, unit, full, stride, weight, out);
+  } else {
+    const auto units = hn::Set(kF32, unit);
+    const auto weights = hn::Set(kF32, weight);
+    for (std::size_t j = 0; j < full; j += kLanes) {
+      ForEachPlane<kPacking>(packed + j, [&](std::size_t plane, hn::VFromD<F32> q) HWY_ATTR {
+        const auto value = hn::Mul(q, units);
+        Put<kAdd>(kAdd ? hn::Mul(weights, value) : value, out + plane * stride + j);
+      });
+    }
   }
   DequantizePositions<kPacking, kAdd>(packed, unit, count, weight, out, full, stride);
 }
@@ -226,7 +250,7 @@ template <Packing kPacking>
 void Fill(QuantizerKernels* kernels) {
   constexpr auto kIndex = static_cast<std::size_t>(kPacking);
   kernels->quantize[kIndex] = {&Quantize<kPacking, Feedback::kNone>, &Quantize<kPacking, Feedback::kResidual>,
-                               &Quantize<kPacking, Feedback::kDecoded>, &Quantize<kPacking, Feedback::kAdded>};
+                               &Quantize<kPacking, Feedback::kAdded>};
   kernels->squared_symbols[kIndex] = &SquaredSymbols<kPacking>;
   kernels->dequantize[kIndex] = &Dequantize<kPacking>;
   kernels->dequantize_add[kIndex] = &DequantizeAdd<kPacking>;

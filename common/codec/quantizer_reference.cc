@@ -13,10 +13,10 @@ float MaxAbs(const float* values, const float* residual, std::size_t count) {
   return MaxAbsFrom(0, values, residual, 0, count);
 }
 
-template <Packing kPacking, bool kAdded>
+template <Packing kPacking>
 double Quantize(const QuantizeBlock& block) {
   float lanes[kSumLanes] = {};
-  QuantizePositions<kPacking, kAdded>(block, 0, PackedBytes(kPacking, block.count), lanes);
+  QuantizePositions<kPacking>(block, 0, PackedBytes(kPacking, block.count), lanes);
   return SumInOrder(lanes);
 }
 
@@ -38,8 +38,7 @@ void DequantizeAdd(const std::uint8_t* packed, float unit, std::size_t count, fl
 template <Packing kPacking>
 void Fill(QuantizerKernels* kernels) {
   constexpr auto kIndex = static_cast<std::size_t>(kPacking);
-  kernels->quantize[kIndex].fill(&Quantize<kPacking, false>);  // looks at the pointers: one for all but kAdded
-  kernels->quantize[kIndex][static_cast<std::size_t>(Feedback::kAdded)] = &Quantize<kPacking, true>;
+  kernels->quantize[kIndex].fill(&Quantize<kPacking>);  // looks at the pointers: one for every Feedback
   kernels->squared_symbols[kIndex] = &SquaredSymbols<kPacking>;
   kernels->dequantize[kIndex] = &Dequantize<kPacking>;
   kernels->dequantize_add[kIndex] = &DequantizeAdd<kPacking>;

@@ -52,7 +52,7 @@ inline float Reciprocal(float unit) { return unit == 0 ? 0.0F : 1.0F / unit; }
 
 // Packs the bytes begin .. end - 1. `lanes`: kSumLanes sums of (x - q)^2, position j in sum j mod 16, the last plane
 // first.
-template <Packing kPacking, bool kAdded>
+template <Packing kPacking>
 void QuantizePositions(const QuantizeBlock& block, std::size_t begin, std::size_t end, float* lanes) {
   constexpr std::size_t kPlanes = SymbolsPerByte(kPacking);
   constexpr auto kLimit = static_cast<float>(SymbolMax(kPacking));
@@ -72,7 +72,7 @@ void QuantizePositions(const QuantizeBlock& block, std::size_t begin, std::size_
       lanes[j % kSumLanes] += error * error;
       const float decoded = q * block.unit;
       if (block.residual_out != nullptr) block.residual_out[i] = v - decoded;
-      if (block.decoded != nullptr) block.decoded[i] = kAdded ? block.decoded[i] + decoded : decoded;
+      if (block.view != nullptr) block.view[i] = block.view[i] + decoded;
       byte += std::bit_cast<std::uint32_t>(rounded);
     }
     block.packed[j] = static_cast<std::uint8_t>(byte + PackedOffset(kPacking));

@@ -9,6 +9,7 @@
 #include "common/base/digest.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/channel.h"
+#include "common/rpc/codec_proto.h"
 #include "common/rpc/layout_proto.h"
 #include "common/rpc/protocol.h"
 #include "common/rpc/status.h"
@@ -185,8 +186,7 @@ v1::PushHeader RawWorker::Header(const v1::Assignment& assignment, const std::st
 }
 
 absl::StatusOr<v1::PushReply> RawWorker::PushDelta(const v1::Assignment& assignment, std::span<const float> delta) {
-  const Codec codec = run_.codec().delta() == v1::CodecConfig::DELTA_BF16 ? Codec::kBf16 : Codec::kFp32;
-  const std::string payload = EncodeVector(delta, codec, run_.codec().zstd_level());
+  AUTOLOCO_ASSIGN_OR_RETURN(const std::string payload, EncodeVector(delta, ToCoding(run_.codec()), nullptr));
   return client_.Push(MakePush(Header(assignment, payload), payload));
 }
 
