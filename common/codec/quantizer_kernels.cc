@@ -277,18 +277,23 @@ namespace {
 
 HWY_EXPORT(MakeKernels);
 
-// One table an instruction set, best last. Highway is asked for each by name: its choice is global and not for threads,
-// so it is made under the guard of a static, before any other use.
+// The table of one instruction set. Highway's own choice is one for the process; ours is made aside from it, so that
+// nothing else sees it.
+QuantizerKernels MakeKernelsFor([[maybe_unused]] std::int64_t target) {
+#if (HWY_TARGETS & (HWY_TARGETS - 1)) == 0
+  return HWY_STATIC_DISPATCH(MakeKernels)();  // compiled for one only
+#else
+  hwy::ChosenTarget chosen;
+  chosen.Update(target);
+  return HWY_DISPATCH_TABLE(MakeKernels)[chosen.GetIndex()]();
+#endif
+}
+
+// Best last.
 std::vector<QuantizerKernels> MakeTables() {
   std::vector<QuantizerKernels> tables = {ReferenceQuantizerKernels()};
   const std::vector<std::int64_t> targets = hwy::SupportedAndGeneratedTargets();  // best first
-  for (auto target = targets.rbegin(); target != targets.rend(); ++target) {
-    hwy::SetSupportedTargetsForTest(*target);
-    hwy::GetChosenTarget().Update(*target);
-    tables.push_back(HWY_DYNAMIC_DISPATCH(MakeKernels)());
-  }
-  hwy::SetSupportedTargetsForTest(0);
-  hwy::GetChosenTarget().DeInit();
+  for (auto target = targets.rbegin(); target != targets.rend(); ++target) tables.push_back(MakeKernelsFor(*target));
   return tables;
 }
 

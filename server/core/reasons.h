@@ -14,6 +14,7 @@ enum class Reason {
   // kMembership
   kJoined,
   kReconnected,
+  kOffered,        // it has the delta of an earlier life
   kReplaced,       // a newer incarnation of the same name fenced it out
   kSessionBroken,  // the stream ended without a goodbye; the lease runs on
   kLeaseExpired,

@@ -100,6 +100,11 @@ struct StatusParked {
 struct RoundsParked {
   RoundsCall* call = nullptr;
 };
+// Answered by ending it with a status.
+struct EvictParked {
+  Call* call = nullptr;
+  EvictAsked event;
+};
 
 // ---------------------------------------------------------------------------------------------------- slow work
 struct CommitFinished {
@@ -110,6 +115,8 @@ struct CheckpointFinished {
   Version version = 0;
   absl::StatusOr<StoredCheckpoint> result;
 };
+
+// RecordsStored (server/core/events.h) is posted as it is.
 
 // ---------------------------------------------------------------------------------------------------- the process
 // The operator asked for an orderly end.
@@ -123,8 +130,8 @@ struct StopLoop {};
 
 using Input = std::variant<CallRejected, SessionOpened, SessionRead, SessionMalformed, SessionEnded, SessionWritten,
                            PushStarted, PushHeaderRead, PushMalformed, PushPayloadEnded, PushAbandoned, PushChecked,
-                           PullParked, PullEnded, PushStatusParked, StatusParked, RoundsParked, CommitFinished, CheckpointFinished,
-                           ShutdownAsked, CloseCalls, StopLoop>;
+                           PullParked, PullEnded, PushStatusParked, StatusParked, RoundsParked, EvictParked,
+                           CommitFinished, CheckpointFinished, RecordsStored, ShutdownAsked, CloseCalls, StopLoop>;
 
 }  // namespace autoloco::server
 

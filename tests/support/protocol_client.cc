@@ -142,7 +142,7 @@ std::vector<v1::PushRequest> MakePush(const v1::PushHeader& header, const std::s
 }
 
 absl::StatusOr<std::unique_ptr<RawWorker>> RawWorker::Join(const std::string& address, const std::string& name,
-                                                           const Layout& layout) {
+                                                           const Layout& layout, const std::optional<Layout>& claimed) {
   std::unique_ptr<RawWorker> worker(new RawWorker(address, layout));
   v1::WorkerMessage hello;
   hello.mutable_hello()->set_protocol_version(kProtocolVersion);
@@ -157,7 +157,7 @@ absl::StatusOr<std::unique_ptr<RawWorker>> RawWorker::Join(const std::string& ad
   AUTOLOCO_ASSIGN_OR_RETURN(worker->parameters_, worker->client_.Pull(worker->identity_, layout.value_count()));
   v1::WorkerMessage ready;
   *ready.mutable_ready()->mutable_identity() = worker->identity_;
-  *ready.mutable_ready()->mutable_layout() = ToProto(layout);
+  *ready.mutable_ready()->mutable_layout() = ToProto(claimed.value_or(layout));
   ready.mutable_ready()->set_version(worker->parameters_.header.version());
   ready.mutable_ready()->mutable_data()->set_samples(1000);
   ready.mutable_ready()->mutable_data()->set_hash(1);
