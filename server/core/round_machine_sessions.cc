@@ -51,6 +51,7 @@ absl::Status RoundMachine::Impl::CheckRoomFor(const std::string& name) const {
     return absl::FailedPreconditionError(absl::StrCat(
         "strict run: its workers are ", absl::StrJoin(participants_, ", "), "; ", name, " is not one of them"));
   }
+  if (known != nullptr && !known->alive && known->reason == Reason::kEvicted) return absl::PermissionDeniedError(known->text);
   if (takes_over) return absl::OkStatus();
   const std::uint32_t alive = members_.AliveCount();
   if (config_.strict && participants_.empty() && alive >= config_.min_workers) {
@@ -72,39 +73,86 @@ void RoundMachine::Impl::Join(const HelloReceived& hello) {
   }
   const WorkerId id{name, state_.next_incarnation++};
   run_changed_ = true;
-  Emit(SendWelcome{hello.session, id.incarnation, state_.version});
+  const Claim claim{id, Welcome(hello, id)};
   const Member* known = members_.Find(name);
   if (known != nullptr && known->alive) {
-    claims_[hello.session] = id;
+    claims_[hello.session] = claim;
   } else {
-    BeginLife(hello.session, id);
+    BeginLife(hello.session, claim);
   }
 }
 
-void RoundMachine::Impl::BeginLife(Ticket session, const WorkerId& id) {
-  Member* member = members_.Begin(id.name, id.incarnation, session, now_);
+void RoundMachine::Impl::BeginLife(Ticket session, const Claim& claim) {
+  Member* member = members_.Begin(claim.id.name, claim.id.incarnation, session, now_);
+  member->offer = claim.offer;
   RecordMember(*member);
   if (ended_) Emit(SendDrain{session, phase_ == RunPhase::kDone, "the run is complete"});
 }
 
 void RoundMachine::Impl::TakeOverIfClaimed(const WorkerId& id) {
-  const auto claim = std::find_if(claims_.begin(), claims_.end(), [&id](const auto& one) { return one.second == id; });
-  if (claim == claims_.end()) return;
-  const Ticket session = claim->first;
-  claims_.erase(claim);
+  const auto found = std::find_if(claims_.begin(), claims_.end(), [&id](const auto& one) { return one.second.id == id; });
+  if (found == claims_.end()) return;
+  const auto [session, claim] = *found;
+  claims_.erase(found);
+  const Member* known = members_.Find(id.name);
+  if (known != nullptr && !known->alive && known->reason == Reason::kEvicted) {
+    RefuseSession(session, id, absl::PermissionDeniedError(known->text));
+    return;
+  }
   const absl::Status replaced = absl::FailedPreconditionError(absl::StrCat(
       "incarnation replaced: ", id.name, " joined again as incarnation ", id.incarnation, "; is the name used twice?"));
   for (auto it = claims_.begin(); it != claims_.end();) {
-    const bool older = it->second.name == id.name && it->second.incarnation < id.incarnation;
-    if (older) RefuseSession(it->first, it->second, replaced);
+    const bool older = it->second.id.name == id.name && it->second.id.incarnation < id.incarnation;
+    if (older) RefuseSession(it->first, it->second.id, replaced);
     it = older ? claims_.erase(it) : std::next(it);
   }
-  const Member* known = members_.Find(id.name);
   if (known != nullptr && known->alive) {
     Decide(DecisionKind::kMembership, Reason::kReplaced, known->id, absl::StrCat("by incarnation ", id.incarnation));
     if (known->session != 0) Emit(CloseSession{known->session, replaced});
   }
-  BeginLife(session, id);
+  BeginLife(session, claim);
+}
+
+std::optional<Member::Offer> RoundMachine::Impl::Welcome(const HelloReceived& hello, const WorkerId& id) {
+  SendWelcome welcome{hello.session, id.incarnation, state_.version};
+  if (hello.held) {
+    const RecordedPush* const recorded =
+        register_.Find({{id.name, hello.held->incarnation}, hello.held->round, hello.held->fragment});
+    const bool ours = hello.held->run_id == config_.run_id;
+    if (ours && recorded != nullptr) welcome.held_outcome = recorded->outcome;
+    welcome.held_reason = WhyNotHeld(hello);
+    welcome.send_held = welcome.held_reason.empty();
+    Decide(DecisionKind::kMembership, Reason::kOffered, id,
+           absl::StrCat("of incarnation ", hello.held->incarnation, " for round ", hello.held->round, ": ",
+                        welcome.send_held ? "awaited" : welcome.held_reason));
+  }
+  std::optional<Member::Offer> offer;
+  if (welcome.send_held) offer = Member::Offer{hello.held->incarnation, hello.held->round};
+  Emit(std::move(welcome));
+  return offer;
+}
+
+std::string RoundMachine::Impl::WhyNotHeld(const HelloReceived& hello) const {
+  const HeldDelta& held = *hello.held;
+  if (held.run_id != config_.run_id) return absl::StrCat("it is of run ", held.run_id);
+  const std::string& name = hello.sender.worker.name;
+  if (const RecordedPush* recorded = register_.Find({{name, held.incarnation}, held.round, held.fragment})) {
+    return absl::StrCat("it is recorded as ", PushOutcomeName(recorded->outcome));
+  }
+  if (phase_ != RunPhase::kTraining || held.round != round_.number) {
+    return absl::StrCat("round ", held.round, " is not open");
+  }
+  const auto it = round_.entries.find(name);
+  if (it == round_.entries.end() || it->second.incarnation != held.incarnation) {
+    return absl::StrCat("that incarnation has no part in round ", held.round);
+  }
+  if (it->second.delivered || it->second.rejected) return absl::StrCat("round ", held.round, " has one already");
+  return "";
+}
+
+bool RoundMachine::Impl::SpeaksFor(const Member& member, const WorkerId& worker) {
+  return member.id == worker ||
+         (member.offer && member.id.name == worker.name && member.offer->incarnation == worker.incarnation);
 }
 
 void RoundMachine::Impl::Reconnect(const HelloReceived& hello) {
@@ -128,9 +176,10 @@ void RoundMachine::Impl::Reconnect(const HelloReceived& hello) {
   members_.Bind(member, hello.session, now_);
   member->last_seen = now_;
   Decide(DecisionKind::kMembership, Reason::kReconnected, id, "");
-  Emit(SendWelcome{hello.session, id.incarnation, state_.version});
+  member->offer = Welcome(hello, id);
   ResendAssignment(*member);
   InheritInterval(*member);  // it may have become ready while the server before this one shut down
+  JoinOpenRound(*member);
   if (ended_) Emit(SendDrain{member->session, phase_ == RunPhase::kDone, "the run is complete"});
 }
 
@@ -180,10 +229,12 @@ void RoundMachine::Impl::On(const ReadyReceived& ready) {
   data_ = DataIdentity{ready.data_samples, ready.data_hash};
   run_changed_ = true;
   member->ready = true;
+  member->offer.reset();
   member->base_version = ready.version;
   RecordMember(*member);
   Decide(DecisionKind::kMembership, Reason::kJoined, member->id, absl::StrCat("holds version ", ready.version));
   InheritInterval(*member);
+  JoinOpenRound(*member);
 }
 
 // Strict mode: the successor of a lost worker does its interval, since no other may.
@@ -203,6 +254,7 @@ void RoundMachine::Impl::On(const ProgressReceived& progress) {
   if (member == nullptr) return;
   member->progress = progress.progress;
   member->progress.evaluation.reset();
+  LearnFromProgress(member->id.name, member->progress);
   const auto& part = progress.progress.evaluation;
   const auto entry = round_.entries.find(member->id.name);
   if (part && entry != round_.entries.end() && evaluations_.Add(member->id.name, *part)) {
@@ -230,7 +282,7 @@ void RoundMachine::Impl::On(const SessionClosed& closed) {
 
 void RoundMachine::Impl::On(const WorkerHeard& heard) {
   Member* member = members_.Find(heard.sender.worker.name);
-  if (member != nullptr && member->id == heard.sender.worker && member->alive) member->last_seen = now_;
+  if (member != nullptr && member->alive && SpeaksFor(*member, heard.sender.worker)) member->last_seen = now_;
 }
 
 void RoundMachine::Impl::ExpireLeases() {
@@ -246,6 +298,7 @@ void RoundMachine::Impl::ExpireLeases() {
   }
   for (const WorkerId& id : members_.Forget(now_ - absl::Hours(1))) {
     Record(MemberForgottenRecord{id.name});
+    speeds_.Forget(id.name);
     Decide(DecisionKind::kMembership, Reason::kForgotten, id, "");
   }
 }

@@ -22,6 +22,29 @@ void EffectRunner::Do(const RefusePush& effect, Instant) {
   calls_->pushes().Refuse(effect.ticket, effect.status);
 }
 
+void EffectRunner::Do(const DropSpooled& effect, Instant) {
+  payloads_->Drop(effect.push);
+  records_->DropSpooled(effect.push);
+}
+
+void EffectRunner::Do(const DropSpooledBefore& effect, Instant) {
+  payloads_->DropBefore(effect.round);
+  records_->DropSpooledBefore(effect.round);
+}
+
+void EffectRunner::Do(const StoreRecords& effect, Instant) {
+  RecordBatch batch{effect.sequence, effect.records, {}};
+  for (const Record& record : effect.records) {
+    const PushRecord* push = std::get_if<PushRecord>(&record);
+    if (push == nullptr || push->payload == 0) continue;
+    payloads_->Keep(push->payload, push->key);
+    std::shared_ptr<Payload> payload = payloads_->Find(push->key);
+    AUTOLOCO_CHECK(payload != nullptr);
+    batch.payloads.push_back({push->key, std::move(payload)});
+  }
+  records_->Store(std::move(batch));
+}
+
 void EffectRunner::Do(const StartCommit& effect, Instant) {
   AUTOLOCO_CHECK(committing_.empty());
   CommitRunner::CommitJob job;

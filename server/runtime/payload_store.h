@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "common/base/ids.h"
@@ -32,6 +33,8 @@ class PayloadStore {
 
   // The push was accepted: from now on its payload is known by its key, and no longer in flight.
   void Keep(Ticket ticket, const PushKey& key);
+  // Holds a payload that was accepted by a former process.
+  void Put(const PushKey& key, std::shared_ptr<Payload> payload) { kept_[key] = std::move(payload); }
   void Drop(const PushKey& key) { kept_.erase(key); }
   void DropBefore(Round round) { kept_.erase(kept_.begin(), kept_.lower_bound({{"", 0}, round, 0})); }
   std::shared_ptr<Payload> Find(const PushKey& key) const;

@@ -44,6 +44,7 @@ worker::PushOutcome ToWorkerOutcome(server::PushOutcome outcome) {
     case server::PushOutcome::kStale: return worker::PushOutcome::kStale;
     case server::PushOutcome::kNonFinite: return worker::PushOutcome::kNonFinite;
     case server::PushOutcome::kRoundAborted: return worker::PushOutcome::kRoundAborted;
+    case server::PushOutcome::kNormOutlier: return worker::PushOutcome::kNormOutlier;
   }
   return worker::PushOutcome::kLate;
 }

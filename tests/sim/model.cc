@@ -44,8 +44,8 @@ Values InitialValues(std::uint64_t seed) {
 
 std::string DigestOf(const Values& values) { return Digest128(std::span<const float>(values)); }
 
-Delta TrainInterval(const Values& base, const worker::Assignment& assignment, const TrainerState& state,
-                    std::uint64_t data, double step_seconds) {
+Delta TrainInterval(const Values& base, const worker::Assignment& assignment, std::uint32_t steps,
+                    const TrainerState& state, std::uint64_t data, double step_seconds) {
   Delta delta;
   delta.assignment = assignment;
   delta.base_digest = DigestOf(base);
@@ -53,7 +53,7 @@ Delta TrainInterval(const Values& base, const worker::Assignment& assignment, co
   delta.after = state;
   Values theta = base;
   double loss = 0;
-  for (std::uint32_t step = 0; step < assignment.inner_steps; ++step) {
+  for (std::uint32_t step = 0; step < steps; ++step) {
     const std::uint64_t sample = assignment.first_sample + std::uint64_t{step} * kBatch;
     for (std::size_t i = 0; i < kValues; ++i) {
       const float gradient = theta[i] - ValueOf(data, sample, i);
@@ -70,16 +70,24 @@ Delta TrainInterval(const Values& base, const worker::Assignment& assignment, co
   }
   delta.payload = EncodeVector(sent, kDeltaCodec, 1);
   delta.digest = Digest128(std::as_bytes(std::span(delta.payload)));
-  loss /= std::max<std::uint32_t>(1, assignment.inner_steps);
-  delta.report = {.inner_steps = assignment.inner_steps,
-                  .tokens = std::uint64_t{assignment.inner_steps} * kBatch * kTokensPerSample,
-                  .learning_rate_sum = kLearningRate * assignment.inner_steps,
+  loss /= std::max<std::uint32_t>(1, steps);
+  delta.report = {.inner_steps = steps,
+                  .tokens = std::uint64_t{steps} * kBatch * kTokensPerSample,
+                  .learning_rate_sum = kLearningRate * steps,
                   .loss_mean = loss,
                   .loss_first = loss,
                   .loss_last = loss,
                   .gradient_norm_mean = std::sqrt(loss),
                   .step_seconds_mean = step_seconds};
   return delta;
+}
+
+double NormOf(const std::string& payload) {
+  Values values(kValues);
+  if (!DecodeVector(std::as_bytes(std::span(payload)), kDeltaCodec, values).ok()) return 0;
+  double sum = 0;
+  for (const float value : values) sum += static_cast<double>(value) * value;
+  return std::sqrt(sum);
 }
 
 worker::EvaluationPart Evaluate(const Values& base, const worker::Assignment& assignment) {

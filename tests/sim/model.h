@@ -43,7 +43,7 @@ struct TrainerState {
 // One trained interval, encoded.
 struct Delta {
   worker::Assignment assignment;
-  Incarnation incarnation = 0;  // that it was first sent under; 0: not yet
+  worker::Identity owner;  // the incarnation that it was trained as
   std::string base_digest;
   std::string payload;
   std::string digest;  // of the payload
@@ -52,9 +52,11 @@ struct Delta {
   TrainerState after;  // residual included: valid once the delta was accepted
 };
 
-// Trains the interval from `base`. `data`: which data the samples are of; `step_seconds` goes into the report.
-Delta TrainInterval(const Values& base, const worker::Assignment& assignment, const TrainerState& state,
-                    std::uint64_t data, double step_seconds);
+// Trains the first `steps` of the interval from `base`. `data`: which data the samples are of; `step_seconds` goes into the report.
+Delta TrainInterval(const Values& base, const worker::Assignment& assignment, std::uint32_t steps,
+                    const TrainerState& state, std::uint64_t data, double step_seconds);
+// L2, of a payload that decodes.
+double NormOf(const std::string& payload);
 
 worker::EvaluationPart Evaluate(const Values& base, const worker::Assignment& assignment);
 

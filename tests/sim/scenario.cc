@@ -26,6 +26,8 @@ server::CoreConfig DrawCore(bool strict, std::uint32_t rounds, std::uint32_t wor
   core.shared_data = dice->Chance(0.5);
   core.evaluate = dice->Chance(0.5);
   core.strict = strict;
+  core.speed.matched = !strict;
+  core.speed.tokens_per_step = kBatch * kTokensPerSample;
   core.min_workers = strict ? workers : static_cast<std::uint32_t>(1 + dice->Below(2));
   core.start_workers = strict ? workers : std::max<std::uint32_t>(core.min_workers, workers - 1);
   core.max_workers = 64;

@@ -185,10 +185,15 @@ void ServerNode::Send(Ticket session, const ToWorker& message) {
 void ServerNode::Do(const server::SendWelcome& effect) {
   const server::Sender& sender = speakers_[effect.session];
   newest_[sender.worker.name] = effect.incarnation;
-  Send(effect.session, worker::Welcomed{.session = 0,
-                                        .identity = {tools_.scenario->core.run_id, effect.incarnation},
-                                        .version = effect.version,
-                                        .heartbeat = tools_.scenario->heartbeat});
+  worker::Welcomed welcomed{.session = 0,
+                            .identity = {tools_.scenario->core.run_id, effect.incarnation},
+                            .version = effect.version,
+                            .heartbeat = tools_.scenario->heartbeat};
+  welcomed.partial_intervals = !tools_.scenario->strict;
+  welcomed.send_held = effect.send_held;
+  welcomed.held_reason = effect.held_reason;
+  if (effect.held_outcome) welcomed.held_outcome = ToWorkerOutcome(*effect.held_outcome);
+  Send(effect.session, welcomed);
 }
 
 void ServerNode::Do(const server::SendAssignment& effect) {
@@ -274,6 +279,7 @@ void ServerNode::OnPayload(CallId call, const std::string& payload, bool broken)
     } else if (Digest128(std::as_bytes(std::span(payload))) != open->push->payload_digest) {
       verified.status = absl::DataLossError("push: digest");
     } else {
+      verified.norm = NormOf(payload);
       payloads_[ticket] = payload;
     }
     Post(broken ? kTick : absl::Milliseconds(dice_.Between(0.1, 3.0)), std::move(verified));

@@ -104,6 +104,7 @@ class ServerNode final : public Process, public ServerPort {
   void Do(const server::Decision& effect);
   void Do(const server::RoundCommitted& effect);
   void Do(const server::EvaluationReady&) {}
+  void Do(const server::AnswerEvict&) {}
   void Do(const server::RunFinished& effect);
 
   void Send(Ticket session, const ToWorker& message);

@@ -38,11 +38,14 @@ void WorkerNode::Start() {
   accepted_ = false;
   pushes_of_delta_ = 0;
   cancelled_end_.reset();
+  training_.reset();
+  named_.reset();
   ++job_;
   tools_.checkers->OnRestarted(disk_->lineage);
   if (!disk_->saved) tools_.checkers->OnStateLost(disk_->lineage);
   worker::MachineConfig config = tools_.scenario->machine;
   config.jitter_seed = HashOf(plan_.name) + life();
+  if (delta_) config.saved = worker::HeldDelta{delta_->owner, delta_->assignment, delta_->digest};
   machine_ = std::make_unique<worker::WorkerMachine>(config, LocalNow());
   client_ = tools_.network->Attach(this, plan_.name);
   tools_.trace->Line(plan_.name, "start");
@@ -118,8 +121,13 @@ server::Sender WorkerNode::SenderOf(const worker::Identity& identity) const {
 
 void WorkerNode::Do(const worker::OpenSession& effect) {
   session_ = effect.session;
-  stream_ = tools_.network->OpenStream(
-      client_, {.session = 0, .sender = SenderOf(effect.identity), .protocol_version = 1});
+  named_ = effect.held;
+  server::HelloReceived hello{.session = 0, .sender = SenderOf(effect.identity), .protocol_version = 1};
+  if (effect.held) {
+    const worker::HeldDelta& held = *effect.held;
+    hello.held = server::HeldDelta{held.owner.run_id, held.owner.incarnation, held.assignment.round, 0, held.digest};
+  }
+  stream_ = tools_.network->OpenStream(client_, hello);
 }
 
 void WorkerNode::Do(const worker::CloseSession& effect) {
@@ -142,7 +150,7 @@ void WorkerNode::Do(const worker::SendProgress& effect) {
   progress.phase = ToServerPhase(effect.phase);
   progress.round = effect.round;
   if (effect.phase == worker::WorkerPhase::kTraining) {
-    progress.steps_done = static_cast<std::uint32_t>((world()->now() - training_since_) / plan_.step_time);
+    progress.steps_done = StepsDone();
     progress.tokens_per_second = kBatch * kTokensPerSample / absl::ToDoubleSeconds(plan_.step_time);
   }
   if (effect.evaluation) {
@@ -161,6 +169,10 @@ void WorkerNode::OnMessage(StreamId stream, const ToWorker& message) {
   Enter([this, stream, message] {
     if (stream != stream_) return;
     tools_.trace->Line(plan_.name, MessageName(message));
+    if (const auto* welcomed = std::get_if<worker::Welcomed>(&message); welcomed != nullptr && named_) {
+      const bool accepted = welcomed->held_outcome == worker::PushOutcome::kAccepted;
+      if (accepted) Learned(named_->owner, named_->assignment.round, server::PushOutcome::kAccepted);
+    }
     Step(std::visit(
         [this](auto one) {
           one.session = session_;
@@ -269,6 +281,7 @@ void WorkerNode::Do(const worker::StartPush& effect) {
   PushCall push;
   push.header.sender = SenderOf(effect.identity);
   push.header.round = effect.round;
+  push.header.leaving = effect.leaving;
   push.header.payload_digest = delta_->digest;
   push.header.payload_bytes = delta_->payload.size();
   push.header.layout_hash = ModelLayout().hash();
@@ -337,30 +350,51 @@ void WorkerNode::Do(const worker::StartEvaluation& effect) {
 
 void WorkerNode::Do(const worker::StartTraining& effect) {
   const std::uint64_t job = ++job_;
-  const worker::Assignment assignment = effect.assignment;
+  const worker::Assignment& assignment = effect.assignment;
   cancelled_end_ = worker::TrainingEnded{assignment.round, absl::CancelledError("cancelled"), ""};
-  training_since_ = world()->now();
+  training_ = Training{effect, DigestOf(base_), world()->now()};
   const absl::Duration duration = plan_.step_time * assignment.inner_steps * dice_.Between(0.97, 1.05);
-  Run(duration, [this, job, assignment, base_digest = DigestOf(base_)] {
-    if (job == job_) FinishTraining(assignment, base_digest);
+  Run(duration, [this, job, steps = assignment.inner_steps] {
+    if (job == job_) FinishTraining(steps);
   });
 }
 
+std::uint32_t WorkerNode::StepsDone() const {
+  if (!training_) return 0;
+  const auto steps = static_cast<std::uint32_t>((world()->now() - training_->since) / plan_.step_time);
+  return std::min(steps, training_->effect.assignment.inner_steps);
+}
+
+void WorkerNode::Do(const worker::EndTrainingEarly& effect) {
+  if (!training_) return;  // it has just ended
+  const std::uint32_t steps = StepsDone();
+  if (steps == 0 || steps < effect.steps_min) {
+    Do(worker::CancelWork{});
+  } else {
+    ++job_;
+    FinishTraining(steps);
+  }
+}
+
 // The state that the interval starts from. An interval that is trained again starts where it did before; the residual
-// moves on only when the delta is known to count. In strict mode a round that has closed has counted every delta.
+// moves on only when the delta is known to count.
 TrainerState WorkerNode::StateFor(const worker::Assignment& assignment) {
   if (!delta_) return TrainerState();
   if (delta_->assignment.round >= assignment.round) return delta_->before;
   TrainerState state = delta_->after;
-  if (!accepted_ && !tools_.scenario->strict) state.residual = delta_->before.residual;
+  if (!accepted_) state.residual = delta_->before.residual;
   return state;
 }
 
-void WorkerNode::FinishTraining(const worker::Assignment& assignment, const std::string& base_digest) {
-  if (DigestOf(base_) != base_digest) {
+void WorkerNode::FinishTraining(std::uint32_t steps) {
+  const worker::Assignment assignment = training_->effect.assignment;
+  if (DigestOf(base_) != training_->base_digest) {
     tools_.checkers->Violate("base", absl::StrCat(plan_.name, ": the base changed under round ", assignment.round));
   }
-  delta_ = TrainInterval(base_, assignment, StateFor(assignment), data_, absl::ToDoubleSeconds(plan_.step_time));
+  const worker::Identity owner = training_->effect.identity;
+  training_.reset();
+  delta_ = TrainInterval(base_, assignment, steps, StateFor(assignment), data_, absl::ToDoubleSeconds(plan_.step_time));
+  delta_->owner = owner;
   accepted_ = false;
   pushes_of_delta_ = 0;
   tools_.checkers->OnTrained(plan_.name, disk_->lineage, *delta_);
@@ -381,12 +415,13 @@ void WorkerNode::FinishTraining(const worker::Assignment& assignment, const std:
     } else {
       disk_->saved = delta_;
     }
-    if (job == job_) Step(worker::TrainingEnded{assignment.round, absl::OkStatus(), ""});
+    if (job == job_) Step(worker::TrainingEnded{assignment.round, absl::OkStatus(), "", delta_->digest});
   });
 }
 
 void WorkerNode::Do(const worker::CancelWork&) {
   ++job_;
+  training_.reset();
   if (cancelled_end_) Post(absl::Milliseconds(dice_.Between(0.1, 50.0)), *cancelled_end_);
 }
 

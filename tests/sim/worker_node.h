@@ -83,6 +83,7 @@ class WorkerNode final : public Process, public ClientPort {
   void Do(const worker::StartEvaluation& effect);
   void Do(const worker::StartTraining& effect);
   void Do(const worker::CancelWork& effect);
+  void Do(const worker::EndTrainingEarly& effect);
   void Do(const worker::StartPush& effect);
   void Do(const worker::AskPushStatus& effect);
   void Do(const worker::CancelPush& effect) { Cancel(effect.ticket); }
@@ -101,7 +102,14 @@ class WorkerNode final : public Process, public ClientPort {
   void Learned(const worker::Identity& identity, Round round, server::PushOutcome outcome);
 
   TrainerState StateFor(const worker::Assignment& assignment);
-  void FinishTraining(const worker::Assignment& assignment, const std::string& base_digest);
+  // What trains now, or nothing.
+  struct Training {
+    worker::StartTraining effect;
+    std::string base_digest;
+    absl::Time since;
+  };
+  std::uint32_t StepsDone() const;
+  void FinishTraining(std::uint32_t steps);
 
   const Tools tools_;
   const WorkerPlan plan_;
@@ -122,7 +130,8 @@ class WorkerNode final : public Process, public ClientPort {
   bool accepted_ = false;       // it is known to be
   std::uint64_t pushes_of_delta_ = 0;
   std::uint64_t job_ = 0;  // counts evaluations and trainings; a cancelled one is not the newest
-  absl::Time training_since_;
+  std::optional<Training> training_;
+  std::optional<worker::HeldDelta> named_;  // in the last Hello
   std::optional<worker::Event> cancelled_end_;  // what CancelWork makes of the job
 
   std::optional<int> exit_code_;
