@@ -377,12 +377,13 @@ void WorkerNode::Do(const worker::EndTrainingEarly& effect) {
 }
 
 // The state that the interval starts from. An interval that is trained again starts where it did before; the residual
-// moves on only when the delta is known to count.
+// moves on only when the delta is known to count. In a strict run a round that has closed has counted every delta, even
+// where the answer was lost and the server is away.
 TrainerState WorkerNode::StateFor(const worker::Assignment& assignment) {
   if (!delta_) return TrainerState();
   if (delta_->assignment.round >= assignment.round) return delta_->before;
   TrainerState state = delta_->after;
-  if (!accepted_) state.residual = delta_->before.residual;
+  if (!accepted_ && !tools_.scenario->strict) state.residual = delta_->before.residual;
   return state;
 }
 

@@ -204,7 +204,9 @@ class HeldDeltas : public testing::Test {
     HelloReceived hello{50, {"", {"b", 0}}, 1};
     hello.held = HeldDelta{run_id, former_.worker.incarnation, round, 0, digest};
     script_.Say(hello);
+    script_.Say(ProgressReceived{50, Now(), {}});  // its first word
   }
+  Sender Now() const { return {"run-1", {"b", script_.Last<SendWelcome>()->incarnation}}; }
   PushOpened Header() const {
     PushOpened push;
     push.ticket = 70;
@@ -216,8 +218,7 @@ class HeldDeltas : public testing::Test {
     return push;
   }
   void Ready() {
-    script_.Say(
-        ReadyReceived{50, {"run-1", {"b", script_.Last<SendWelcome>()->incarnation}}, SmallLayout(), 0, 1000, 7});
+    script_.Say(ReadyReceived{50, Now(), SmallLayout(), 0, 1000, 7});
   }
   CoreScript script_;
   Sender former_;
@@ -266,7 +267,8 @@ TEST_F(HeldDeltas, OfAnotherRoundAreNotAskedFor) {
 }
 
 TEST_F(HeldDeltas, AreNotTakenWithoutBeingNamed) {
-  script_.Hello("b");
+  const Ticket session = script_.Hello("b");
+  script_.Say(ProgressReceived{session, Now(), {}});
   script_.Say(Header());
   EXPECT_THAT(std::string(script_.Last<RefusePush>()->status.message()), StartsWith("incarnation replaced"));
 }
@@ -306,6 +308,7 @@ TEST_F(HeldDeltas, AreNamedAgainAfterABrokenSession) {
 CoreConfig StrictConfig() {
   CoreConfig config = SmallConfig();
   config.strict = true;
+  config.min_workers = 2;
   return config;
 }
 
