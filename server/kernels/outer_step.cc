@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/base/crash_point.h"
 #include "common/base/status_macros.h"
 
 namespace autoloco::server {
@@ -259,7 +260,10 @@ absl::StatusOr<OuterStepStatistics> ApplyOuterStep(std::span<const Contribution>
   AUTOLOCO_RETURN_IF_ERROR(ValidateOuterStep(contributions, coefficients));
   Pass pass(contributions, coefficients, params, momentum, pool->thread_count());
   AUTOLOCO_RETURN_IF_ERROR(pass.Index());
-  pool->ParallelFor(pass.block_count(), [&pass](std::size_t block, std::size_t slot) { pass.RunBlock(block, slot); });
+  pool->ParallelFor(pass.block_count(), [&pass](std::size_t block, std::size_t slot) {
+    pass.RunBlock(block, slot);
+    CrashPoint("commit_middle");
+  });
   return pass.Finish();
 }
 

@@ -115,7 +115,6 @@ CoreConfig ToCoreConfig(const v1::ServerConfig& config, const std::string& run_i
 
 CommitRunner::Settings ToCommitSettings(const v1::RunConfig& run) {
   CommitRunner::Settings settings;
-  settings.codec = ToCodec(run.codec().delta());
   settings.zstd_level = run.codec().zstd_level();
   return settings;
 }

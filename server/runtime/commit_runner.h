@@ -11,7 +11,6 @@
 #include "common/base/clock.h"
 #include "common/base/ids.h"
 #include "common/base/parallel.h"
-#include "common/codec/delta_codec.h"
 #include "server/core/outer_schedule.h"
 #include "server/core/types.h"
 #include "server/runtime/inbox.h"
@@ -34,8 +33,7 @@ class CommitRunner {
     Inbox* inbox = nullptr;    // CommitFinished and CheckpointFinished go there
   };
   struct Settings {
-    Codec codec = Codec::kFp32;  // of the payloads
-    int zstd_level = 1;          // of the snapshot
+    int zstd_level = 1;  // of the snapshot
   };
 
   CommitRunner(const Tools& tools, const Settings& settings) : tools_(tools), settings_(settings) {}

@@ -91,10 +91,9 @@ TEST(SettingsTest, PinnedListsAreNotGuarded) {
   EXPECT_FALSE(ToIntervalConfig(random.run()).spike_guard);
 }
 
-TEST(SettingsTest, TheCommitGetsTheCodec) {
-  const v1::ServerConfig config = Load({"--codec.delta", "bf16", "--zstd-level", "3"});
+TEST(SettingsTest, TheCommitGetsTheLevel) {
+  const v1::ServerConfig config = Load({"--zstd-level", "3"});
   const CommitRunner::Settings settings = ToCommitSettings(config.run());
-  EXPECT_EQ(settings.codec, Codec::kBf16);
   EXPECT_EQ(settings.zstd_level, 3);
 }
 
