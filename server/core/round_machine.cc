@@ -199,7 +199,7 @@ void RoundMachine::Impl::CloseRound(Reason reason, std::string text) {
   for (const CommitPlan::LeftOutDelta& left_out : plan.left_out) {
     Decide(DecisionKind::kClose, Reason::kLeftOut, {left_out.worker, round_.entries[left_out.worker].incarnation},
            absl::StrCat("its delta is not part of the sum: ", left_out.why));
-    Emit(DropPayload{left_out.payload});
+    Emit(DropSpooled{left_out.push});
   }
   Emit(std::move(plan.commit));
 }
@@ -228,7 +228,7 @@ void RoundMachine::Impl::AbortRound() {
 // The deltas of a round that will not be committed.
 void RoundMachine::Impl::ReleaseDeliveries() {
   for (auto& [name, entry] : round_.entries) {
-    if (entry.delivered) Emit(DropPayload{entry.payload});
+    if (entry.delivered) Emit(DropSpooled{round_.KeyOf(name, entry)});
   }
   if (phase_ == RunPhase::kTraining) {
     const Incarnation next_incarnation = state_.next_incarnation;

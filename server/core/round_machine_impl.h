@@ -38,6 +38,7 @@ class RoundMachine::Impl {
   struct PendingPush {
     PushKey key;
     std::string payload_digest;
+    std::uint64_t payload_bytes = 0;
     IntervalReport report;
   };
   // How the run is to end, once the last checkpoint is written.
@@ -89,6 +90,7 @@ class RoundMachine::Impl {
   // round_machine.cc
   void On(const CommitDone& done);
   void On(const CheckpointDone& done);
+  void On(const RecordsStored&) {}
   void On(const TimerFired& fired);
   void On(const ShutdownRequested& shutdown);
   // Does everything that has become possible or due: opens, closes, finishes.

@@ -109,7 +109,7 @@ void RoundMachine::Impl::On(const PushOpened& push) {
     return;
   }
   DropPendingPush(key);  // the caller gave up on an earlier attempt that we still hold
-  pending_[push.ticket] = PendingPush{key, push.payload_digest, push.report};
+  pending_[push.ticket] = PendingPush{key, push.payload_digest, push.payload_bytes, push.report};
   Emit(AdmitPush{push.ticket, push.payload_bytes});
 }
 
@@ -202,7 +202,9 @@ void RoundMachine::Impl::Deliver(Ticket ticket, const PendingPush& push) {
   if (round_.DeliveredCount() == 0) round_.first_delivery_at = now_;
   round_.last_delivery_at = now_;
   entry.delivered = true;
-  entry.payload = ticket;
+  entry.delivered_by = push.key.worker.incarnation;
+  entry.payload_digest = push.payload_digest;
+  entry.payload_bytes = push.payload_bytes;
   entry.report = push.report;
   AnswerPushWith(ticket, push.key, push.payload_digest, PushOutcome::kAccepted, "");
 }

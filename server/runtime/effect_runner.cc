@@ -35,16 +35,16 @@ void EffectRunner::Do(const StartCommit& effect, Instant) {
   job.round = effect.round;
   job.step = effect.step;
   for (const StartCommit::Contribution& contribution : effect.contributions) {
-    std::shared_ptr<Payload> payload = payloads_->Find(contribution.payload);
+    std::shared_ptr<Payload> payload = payloads_->Find(contribution.push);
     AUTOLOCO_CHECK(payload != nullptr);
-    job.deltas.push_back({std::move(payload), contribution.worker, contribution.weight});
-    committing_.push_back(contribution.payload);
+    job.deltas.push_back({std::move(payload), contribution.push.worker.name, contribution.weight});
+    committing_.push_back(contribution.push);
   }
   commits_->Commit(std::move(job));
 }
 
 void EffectRunner::OnCommitFinished() {
-  for (const Ticket ticket : committing_) payloads_->Drop(ticket);
+  for (const PushKey& push : committing_) payloads_->Drop(push);
   committing_.clear();
 }
 
