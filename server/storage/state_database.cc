@@ -130,8 +130,8 @@ absl::Status StateDatabase::StoreOne(const RoundOpenedRecord& record) {
   RoundRow row;
   row.round = round;
   AUTOLOCO_RETURN_IF_ERROR(Upsert(&database_, "rounds", row));
-  AUTOLOCO_RETURN_IF_ERROR(RunSql(&database_, "DELETE FROM assignments WHERE round = ? AND attempt = ?", round.number,
-                                  round.attempt));
+  AUTOLOCO_RETURN_IF_ERROR(
+      RunSql(&database_, "DELETE FROM assignments WHERE round = ? AND attempt = ?", round.number, round.attempt));
   for (const auto& [worker, entry] : round.entries) {
     AUTOLOCO_RETURN_IF_ERROR(
         Upsert(&database_, "assignments", AssignmentRow{round.attempt, {round.number, worker, entry}}));
@@ -151,15 +151,14 @@ absl::Status StateDatabase::StoreOne(const PushRecord& record) {
 
 absl::Status StateDatabase::StoreOne(const RoundDecidedRecord& record) {
   const Round round = record.decision.round;
-  AUTOLOCO_RETURN_IF_ERROR(RunSql(&database_,
-                                  absl::StrCat("UPDATE rounds SET state = 'decided', step = ?, record = ? WHERE round = ? AND ",
-                                               kUnfinished),
-                                  ToJson(record.decision.step).dump(), ToJson(record.record).dump(), round));
+  AUTOLOCO_RETURN_IF_ERROR(RunSql(
+      &database_,
+      absl::StrCat("UPDATE rounds SET state = 'decided', step = ?, record = ? WHERE round = ? AND ", kUnfinished),
+      ToJson(record.decision.step).dump(), ToJson(record.record).dump(), round));
   AUTOLOCO_RETURN_IF_ERROR(RunSql(&database_, "DELETE FROM contributions WHERE round = ?", round));
   std::uint64_t position = 0;
   for (const StartCommit::Contribution& contribution : record.decision.contributions) {
-    AUTOLOCO_RETURN_IF_ERROR(
-        Upsert(&database_, "contributions", ContributionRow{round, position++, contribution}));
+    AUTOLOCO_RETURN_IF_ERROR(Upsert(&database_, "contributions", ContributionRow{round, position++, contribution}));
   }
   return absl::OkStatus();
 }
@@ -183,10 +182,10 @@ absl::Status StateDatabase::StoreOne(const RoundCommittedRecord& record) {
 }
 
 absl::Status StateDatabase::StoreOne(const RoundAbortedRecord& record) {
-  AUTOLOCO_ASSIGN_OR_RETURN(const std::vector<RoundRow> rows,
-                            SelectRows<RoundRow>(&database_,
-                                                 absl::StrCat("rounds WHERE round = ? AND attempt = ? AND ", kUnfinished),
-                                                 record.round, record.attempt));
+  AUTOLOCO_ASSIGN_OR_RETURN(
+      const std::vector<RoundRow> rows,
+      SelectRows<RoundRow>(&database_, absl::StrCat("rounds WHERE round = ? AND attempt = ? AND ", kUnfinished),
+                           record.round, record.attempt));
   if (rows.empty()) return absl::OkStatus();
   AUTOLOCO_RETURN_IF_ERROR(RunSql(&database_,
                                   "UPDATE rounds SET state = 'aborted', reason = ? WHERE round = ? AND attempt = ?",
@@ -195,8 +194,7 @@ absl::Status StateDatabase::StoreOne(const RoundAbortedRecord& record) {
 }
 
 absl::Status StateDatabase::StoreOne(const RunEvaluatedRecord& record) {
-  AUTOLOCO_RETURN_IF_ERROR(RunSql(
-      &database_, absl::StrCat("UPDATE rounds SET state = 'ended' WHERE ", kUnfinished)));
+  AUTOLOCO_RETURN_IF_ERROR(RunSql(&database_, absl::StrCat("UPDATE rounds SET state = 'ended' WHERE ", kUnfinished)));
   return Upsert(&database_, "ended", EndedRow{record.version});
 }
 
@@ -239,9 +237,8 @@ absl::Status StateDatabase::LoadRun(CoreState* state) {
 }
 
 absl::Status StateDatabase::LoadHistory(CoreState* state) {
-  AUTOLOCO_ASSIGN_OR_RETURN(
-      const std::vector<RoundRow> rounds,
-      SelectRows<RoundRow>(&database_, "rounds WHERE state = 'committed' ORDER BY round"));
+  AUTOLOCO_ASSIGN_OR_RETURN(const std::vector<RoundRow> rounds,
+                            SelectRows<RoundRow>(&database_, "rounds WHERE state = 'committed' ORDER BY round"));
   for (const RoundRow& row : rounds) {
     Apply(RoundCommittedRecord{row.round.number, row.params_digest, row.stats, row.round.record}, state);
   }
@@ -259,10 +256,9 @@ absl::Status StateDatabase::LoadRound(CoreState* state) {
       SelectRows<RoundRow>(&database_, absl::StrCat("rounds WHERE ", kUnfinished, " ORDER BY round DESC LIMIT 1")));
   for (const RoundRow& row : rounds) {
     RoundState round = row.round;
-    AUTOLOCO_ASSIGN_OR_RETURN(
-        const std::vector<AssignmentRow> assignments,
-        SelectRows<AssignmentRow>(&database_, "assignments WHERE round = ? AND attempt = ?", round.number,
-                                  round.attempt));
+    AUTOLOCO_ASSIGN_OR_RETURN(const std::vector<AssignmentRow> assignments,
+                              SelectRows<AssignmentRow>(&database_, "assignments WHERE round = ? AND attempt = ?",
+                                                        round.number, round.attempt));
     for (const AssignmentRow& assignment : assignments) {
       round.entries[assignment.record.worker] = assignment.record.entry;
     }
@@ -298,14 +294,14 @@ absl::StatusOr<std::vector<StartCommit::Contribution>> StateDatabase::Contributi
 absl::StatusOr<std::vector<DecidedRound>> StateDatabase::DecidedRounds(Round from) {
   AUTOLOCO_ASSIGN_OR_RETURN(
       const std::vector<RoundRow> rows,
-      SelectRows<RoundRow>(&database_,
-                           "rounds WHERE round >= ? AND state IN ('committed', 'decided') ORDER BY round", from));
+      SelectRows<RoundRow>(&database_, "rounds WHERE round >= ? AND state IN ('committed', 'decided') ORDER BY round",
+                           from));
   std::vector<DecidedRound> rounds;
   for (const RoundRow& row : rows) {
     const Round round = row.round.number;
     if (round != from + rounds.size()) {
-      return absl::DataLossError(absl::StrCat("state database ", path(), ": want round ", from + rounds.size(),
-                                              " next, got round ", round));
+      return absl::DataLossError(
+          absl::StrCat("state database ", path(), ": want round ", from + rounds.size(), " next, got round ", round));
     }
     AUTOLOCO_ASSIGN_OR_RETURN(std::vector<StartCommit::Contribution> contributions, Contributions(round));
     DecidedRound decided;

@@ -1,5 +1,5 @@
-// The tables of the state database: what one row of each holds. A released list of columns is never changed; a change is
-// another schema version.
+// The tables of the state database: what one row of each holds. A released list of columns is never changed; a change
+// is another schema version.
 #ifndef AUTOLOCO_SERVER_STORAGE_STATE_ROWS_H_
 #define AUTOLOCO_SERVER_STORAGE_STATE_ROWS_H_
 

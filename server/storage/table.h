@@ -1,6 +1,7 @@
 // A table of the state database and the struct that is one of its rows, from one list of columns:
 //
-//   template <typename Row, typename Visitor> void VisitColumns(Row& row, Visitor visit) { visit("round", row.round); ... }
+//   template <typename Row, typename Visitor> void VisitColumns(Row& row, Visitor visit) { visit("round", row.round);
+//   ... }
 //
 // That list makes the CREATE, the INSERT and the SELECT. A column is a number, a switch, text, an enum by its name, or
 // one of the structures of core_json.h as JSON.
@@ -52,10 +53,13 @@ std::string ColumnsSql(bool with_types) {
     absl::StrAppend(&sql, sql.empty() ? "" : ", ", name);
     if (!with_types) return;
     constexpr bool kOptional = std::is_same_v<Column, std::optional<double>>;
-    absl::StrAppend(&sql, std::is_integral_v<Column> ? " INTEGER" : kIsReal<Column> ? " REAL" : " TEXT",
+    absl::StrAppend(&sql,
+                    std::is_integral_v<Column> ? " INTEGER"
+                    : kIsReal<Column>          ? " REAL"
+                                               : " TEXT",
                     kOptional ? "" : " NOT NULL");
   };
-  const Row row{};
+  static const Row& row = *new Row();
   VisitColumns(row, visit);
   return sql;
 }
@@ -110,7 +114,8 @@ absl::Status ReadRow(Statement* statement, Row* row) {
 
 // The rows of one SELECT: "SELECT <columns of Row> FROM <rest>" with the parameters bound in order.
 template <typename Row, typename... Parameters>
-absl::StatusOr<std::vector<Row>> SelectRows(Database* database, absl::string_view rest, const Parameters&... parameters) {
+absl::StatusOr<std::vector<Row>> SelectRows(Database* database, absl::string_view rest,
+                                            const Parameters&... parameters) {
   AUTOLOCO_ASSIGN_OR_RETURN(Statement select,
                             database->Prepare(absl::StrCat("SELECT ", ColumnsSql<Row>(false), " FROM ", rest)));
   (select.Bind(parameters), ...);
@@ -120,8 +125,8 @@ absl::StatusOr<std::vector<Row>> SelectRows(Database* database, absl::string_vie
     if (!more) return rows;
     const absl::Status status = ReadRow(&select, &rows.emplace_back());
     if (!status.ok()) {
-      return absl::DataLossError(absl::StrCat(database->path(), ": table ", rest.substr(0, rest.find(' ')), ": ",
-                                              status.message()));
+      return absl::DataLossError(
+          absl::StrCat(database->path(), ": table ", rest.substr(0, rest.find(' ')), ": ", status.message()));
     }
   }
 }
@@ -139,9 +144,9 @@ template <typename Row>
 absl::Status Upsert(Database* database, absl::string_view table, const Row& row) {
   std::string marks;
   VisitColumns(row, [&marks](const char*, const auto&) { absl::StrAppend(&marks, marks.empty() ? "?" : ", ?"); });
-  AUTOLOCO_ASSIGN_OR_RETURN(Statement insert, database->Prepare(absl::StrCat(
-                                                  "INSERT OR REPLACE INTO ", table, " (", ColumnsSql<Row>(false),
-                                                  ") VALUES (", marks, ")")));
+  AUTOLOCO_ASSIGN_OR_RETURN(
+      Statement insert, database->Prepare(absl::StrCat("INSERT OR REPLACE INTO ", table, " (", ColumnsSql<Row>(false),
+                                                       ") VALUES (", marks, ")")));
   BindRow(row, &insert);
   return insert.Run();
 }
