@@ -1,8 +1,10 @@
 #include "server/runtime/effect_runner.h"
 
 #include <utility>
+#include <variant>
 
 #include "common/base/check.h"
+#include "common/base/crash_point.h"
 
 namespace autoloco::server {
 
@@ -21,7 +23,9 @@ void EffectRunner::Run(const std::vector<Effect>& effects, Instant now) {
 
 void EffectRunner::Do(const AnswerPush& effect, Instant) {
   telemetry_->OnPushAnswered(effect.replayed ? "replayed" : PushOutcomeName(effect.outcome));
+  CrashPoint("acknowledge_before");
   calls_->pushes().Answer(effect);
+  CrashPoint("acknowledge_after");
 }
 
 void EffectRunner::Do(const RefusePush& effect, Instant) {
@@ -29,7 +33,36 @@ void EffectRunner::Do(const RefusePush& effect, Instant) {
   calls_->pushes().Refuse(effect.ticket, effect.status);
 }
 
+void EffectRunner::Do(const SendRoundClosed& effect, Instant now) {
+  CrashPoint("broadcast_before");
+  calls_->sessions().Send(effect.session, effect, now);
+  CrashPoint("broadcast_after");
+}
+
+void EffectRunner::Do(const DropSpooled& effect, Instant) {
+  payloads_->Drop(effect.push);
+  records_->Drop(effect.push);
+}
+
+void EffectRunner::Do(const DropSpooledBefore& effect, Instant) {
+  payloads_->DropBefore(effect.round);
+  records_->DropBefore(effect.round);
+}
+
+void EffectRunner::Do(const StoreRecords& effect, Instant) {
+  std::vector<AcceptedPayload> accepted;
+  for (const Record& record : effect.records) {
+    const auto* const push = std::get_if<PushRecord>(&record);
+    if (push == nullptr || push->push.outcome != PushOutcome::kAccepted) continue;
+    payloads_->Keep(push->payload, push->key);
+    accepted.push_back({push->key, payloads_->Find(push->key)});
+    AUTOLOCO_CHECK(accepted.back().payload != nullptr);
+  }
+  records_->Store(effect.sequence, effect.records, std::move(accepted));
+}
+
 void EffectRunner::Do(const StartCommit& effect, Instant) {
+  CrashPoint("decision_after");
   AUTOLOCO_CHECK(committing_.empty());
   CommitRunner::CommitJob job;
   job.round = effect.round;

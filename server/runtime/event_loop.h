@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
 #include "server/core/effects.h"
@@ -34,6 +35,7 @@ class EventLoop {
     Inbox* inbox = nullptr;
     RoundMachine* core = nullptr;  // the loop's own from Start on
     CommitRunner* commits = nullptr;
+    RecordStore* records = nullptr;
     WorkPool* pool = nullptr;
     Telemetry* telemetry = nullptr;
     const Layout* layout = nullptr;  // also read by checks under way on the pool: outlives that one too
@@ -46,8 +48,10 @@ class EventLoop {
     std::string checkpoint;  // path of the one that the run goes on from; empty: none
   };
 
-  // `snapshot`: of the version that the core starts from.
-  EventLoop(const Tools& tools, const Settings& settings, std::shared_ptr<const EncodedSnapshot> snapshot);
+  // `snapshot`: of the version that the core starts from. `payloads`: of the pushes that its state has accepted and not
+  // yet used.
+  EventLoop(const Tools& tools, const Settings& settings, std::shared_ptr<const EncodedSnapshot> snapshot,
+            std::vector<AcceptedPayload> payloads = {});
   // REQUIRES: stopped, or never started.
   ~EventLoop();
   EventLoop(const EventLoop&) = delete;
@@ -86,6 +90,9 @@ class EventLoop {
   void Handle(const RoundsParked& input);
   void Handle(const CommitFinished& input);
   void Handle(const CheckpointFinished& input);
+  void Handle(const RecordsSaved& input);
+  void Handle(const StorageTrouble& input);
+  void Handle(const StorageGaveUp& input);
   void Handle(const ShutdownAsked& input);
   void Handle(const CloseCalls& input);
   void Handle(const StopLoop& input);
@@ -100,6 +107,8 @@ class EventLoop {
   CallTable calls_;
   EffectRunner runner_;
   std::string checkpoint_;
+  absl::Status storage_;  // of the last attempt
+  std::optional<RunFinished> gave_up_;
   bool stopping_ = false;
   Instant timers_from_;  // no TimerFired before
   Instant next_tick_;

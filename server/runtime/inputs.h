@@ -110,6 +110,19 @@ struct CheckpointFinished {
   absl::StatusOr<StoredCheckpoint> result;
 };
 
+// ---------------------------------------------------------------------------------------------------- storage
+struct RecordsSaved {
+  RecordsStored event;
+};
+// Records could not be made durable; it is tried again. OK: they could, after that.
+struct StorageTrouble {
+  absl::Status status;
+};
+// It will not be tried again: the process must end.
+struct StorageGaveUp {
+  absl::Status status;
+};
+
 // ---------------------------------------------------------------------------------------------------- the process
 // The operator asked for an orderly end.
 struct ShutdownAsked {
@@ -123,6 +136,7 @@ struct StopLoop {};
 using Input = std::variant<CallRejected, SessionOpened, SessionRead, SessionMalformed, SessionEnded, SessionWritten,
                            PushStarted, PushHeaderRead, PushMalformed, PushPayloadEnded, PushAbandoned, PushChecked,
                            PullParked, PullEnded, PushStatusParked, StatusParked, RoundsParked, CommitFinished, CheckpointFinished,
+                           RecordsSaved, StorageTrouble, StorageGaveUp,
                            ShutdownAsked, CloseCalls, StopLoop>;
 
 }  // namespace autoloco::server

@@ -1,6 +1,6 @@
 // The payloads that the server holds: by ticket while they come in, by push key once they are accepted, until the core
 // drops them or a commit has used them.
-// In memory for now; a spool on disk takes its place behind the same calls.
+// Where their bytes lie, storage decides (RecordStore::Reserve).
 #ifndef AUTOLOCO_SERVER_RUNTIME_PAYLOAD_STORE_H_
 #define AUTOLOCO_SERVER_RUNTIME_PAYLOAD_STORE_H_
 
@@ -8,11 +8,13 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "common/base/ids.h"
 #include "server/core/types.h"
 #include "server/runtime/payload.h"
+#include "server/runtime/ports.h"
 
 namespace autoloco::server {
 
@@ -20,10 +22,11 @@ namespace autoloco::server {
 class PayloadStore {
  public:
   // `in_flight_bytes_max`: announced bytes of the pushes that have been admitted, and neither dropped nor accepted.
-  PayloadStore(std::uint64_t in_flight_bytes_max, std::size_t chunk_bytes_max)
-      : in_flight_bytes_max_(in_flight_bytes_max), chunk_bytes_max_(chunk_bytes_max) {}
+  // `room`: gives the memory; borrowed.
+  PayloadStore(std::uint64_t in_flight_bytes_max, std::size_t chunk_bytes_max, RecordStore* room)
+      : in_flight_bytes_max_(in_flight_bytes_max), chunk_bytes_max_(chunk_bytes_max), room_(room) {}
 
-  // Room for a push. RESOURCE_EXHAUSTED when it does not fit now. REQUIRES: the ticket holds none.
+  // Room for a push. RESOURCE_EXHAUSTED when it does not fit now; errors as RecordStore::Reserve. REQUIRES: the ticket holds none.
   absl::StatusOr<std::shared_ptr<Payload>> Admit(Ticket ticket, std::uint64_t size_bytes);
   // Unknown tickets and keys are ignored, here and below.
   void Drop(Ticket ticket);
@@ -35,6 +38,8 @@ class PayloadStore {
   void Drop(const PushKey& key) { kept_.erase(key); }
   void DropBefore(Round round) { kept_.erase(kept_.begin(), kept_.lower_bound({{"", 0}, round, 0})); }
   std::shared_ptr<Payload> Find(const PushKey& key) const;
+  // One that was accepted before a restart.
+  void Restore(const PushKey& key, std::shared_ptr<Payload> payload) { kept_[key] = std::move(payload); }
 
   std::uint64_t in_flight_bytes() const { return in_flight_bytes_; }
   std::size_t size() const { return held_.size() + kept_.size(); }
@@ -42,6 +47,7 @@ class PayloadStore {
  private:
   const std::uint64_t in_flight_bytes_max_;
   const std::size_t chunk_bytes_max_;
+  RecordStore* const room_;
   std::uint64_t in_flight_bytes_ = 0;
   std::map<Ticket, std::shared_ptr<Payload>> held_;
   std::map<PushKey, std::shared_ptr<Payload>, PushKeyOrder> kept_;

@@ -4,14 +4,19 @@
 #define AUTOLOCO_SERVER_RUNTIME_PORTS_H_
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "server/core/effects.h"
+#include "server/core/records.h"
 #include "server/core/types.h"
+#include "server/runtime/payload.h"
 
 namespace autoloco::server {
 
@@ -37,6 +42,29 @@ class CheckpointStore {
   virtual absl::StatusOr<StoredCheckpoint> Write(const CheckpointContent& content) = 0;
 };
 
+// A payload that was accepted and is to be kept under `key`.
+struct AcceptedPayload {
+  PushKey key;
+  std::shared_ptr<Payload> payload;
+};
+
+// What must survive the process between checkpoints: the core's records and the payloads of accepted pushes. Called by
+// the loop thread; the work is done elsewhere, in the order of the calls.
+class RecordStore {
+ public:
+  virtual ~RecordStore() = default;
+  // Memory for a payload of `bytes` that is coming in; let go of, it leaves nothing behind. RESOURCE_EXHAUSTED: there
+  // is no room for it now; errors of the file system as FileError.
+  virtual absl::StatusOr<std::unique_ptr<PayloadMemory>> Reserve(std::uint64_t bytes) = 0;
+  // Makes the payloads durable under their keys, their memory having come from Reserve, and then the records, all or
+  // none of them. RecordsSaved follows, in the order of `sequence`. A failure is told (StorageTrouble) and tried again;
+  // after the time set for that StorageGaveUp follows, and then nothing more.
+  virtual void Store(std::uint64_t sequence, std::vector<Record> records, std::vector<AcceptedPayload> payloads) = 0;
+  // The stored payload of `key`, or all those of rounds before `round`, will not be read again.
+  virtual void Drop(const PushKey& key) = 0;
+  virtual void DropBefore(Round round) = 0;
+};
+
 enum class Direction { kPush, kPull };
 
 // Where everything that happens is seen: metrics and log lines. Thread-safe, and quick: never blocks on I/O other than
@@ -55,6 +83,8 @@ class Telemetry {
                           absl::Duration duration) = 0;
   virtual void OnCommit(absl::Duration duration) = 0;
   virtual void OnCheckpoint(const absl::StatusOr<StoredCheckpoint>& result, absl::Duration duration) = 0;
+  // One attempt to make records durable, or the last words of giving up.
+  virtual void OnStorage(const absl::Status& status, absl::Duration duration) = 0;
   // After every event of the loop, at most ten times a second.
   virtual void OnStatus(const RunStatus& status) = 0;
   // One call of the gRPC services began or ended; `method` such as "Push", `code` such as "OK".

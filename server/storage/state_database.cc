@@ -35,6 +35,7 @@ constexpr absl::string_view kUnfinished = "state IN ('open', 'decided')";
 
 absl::StatusOr<std::unique_ptr<StateDatabase>> StateDatabase::Open(const std::string& path, Database::Mode mode) {
   AUTOLOCO_ASSIGN_OR_RETURN(Database database, Database::Open(path, mode, {kSchemaVersion, SchemaSql().c_str()}));
+  if (mode == Database::Mode::kReadOnly) AUTOLOCO_RETURN_IF_ERROR(database.Execute("BEGIN"));
   return std::unique_ptr<StateDatabase>(new StateDatabase(std::move(database)));
 }
 
@@ -190,7 +191,10 @@ absl::Status StateDatabase::StoreOne(const RoundAbortedRecord& record) {
   AUTOLOCO_RETURN_IF_ERROR(RunSql(&database_,
                                   "UPDATE rounds SET state = 'aborted', reason = ? WHERE round = ? AND attempt = ?",
                                   record.reason, record.round, record.attempt));
-  return RunSql(&database_, "UPDATE pushes SET live = 0 WHERE live AND round = ?", record.round);
+  return RunSql(&database_,
+                "UPDATE pushes SET live = 0, outcome = CASE outcome WHEN 'accepted' THEN 'round_aborted' ELSE outcome END "
+                "WHERE live AND round = ?",
+                record.round);
 }
 
 absl::Status StateDatabase::StoreOne(const RunEvaluatedRecord& record) {
@@ -323,6 +327,22 @@ absl::StatusOr<std::string> StateDatabase::AcceptedDigest(const PushKey& key) {
                           key.round, key.worker.name, key.worker.incarnation, key.fragment));
   if (rows.empty() || rows[0].record.push.outcome != PushOutcome::kAccepted) return std::string();
   return rows[0].record.push.payload_digest;
+}
+
+absl::StatusOr<std::map<Version, std::string>> StateDatabase::Digests() {
+  AUTOLOCO_ASSIGN_OR_RETURN(Statement select,
+                            database_.Prepare("SELECT round, params_digest FROM rounds WHERE state = 'committed'"));
+  std::map<Version, std::string> digests;
+  while (true) {
+    AUTOLOCO_ASSIGN_OR_RETURN(const bool more, select.Step());
+    if (!more) return digests;
+    Round round = 0;
+    std::string digest;
+    select.Read(&round);
+    select.Read(&digest);
+    AUTOLOCO_RETURN_IF_ERROR(select.status());
+    if (!digest.empty()) digests[round + 1] = std::move(digest);
+  }
 }
 
 absl::StatusOr<LedgerTotals> StateDatabase::SumLeases() {

@@ -5,6 +5,7 @@
 #define AUTOLOCO_SERVER_STORAGE_STATE_DATABASE_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -39,7 +40,7 @@ struct DecidedRound {
 // Not thread-safe. Status codes as Database.
 class StateDatabase {
  public:
-  // Opens `path`. FAILED_PRECONDITION: of another schema version.
+  // Opens `path`; with kReadOnly all that is read is of one instant. FAILED_PRECONDITION: of another schema version.
   static absl::StatusOr<std::unique_ptr<StateDatabase>> Open(const std::string& path, Database::Mode mode);
 
   // Empty: nothing was ever stored here.
@@ -52,6 +53,8 @@ class StateDatabase {
   absl::StatusOr<std::string> AcceptedDigest(const PushKey& key);
   // Every lease so far, summed.
   absl::StatusOr<LedgerTotals> SumLeases();
+  // Versions 1, 2, ... that are known by digest: those of the committed rounds.
+  absl::StatusOr<std::map<Version, std::string>> Digests();
 
   // Begins a run, or lets it go on from `state` alone, such as the one of a checkpoint: what was stored of its version
   // and later is gone, what is older stays. One transaction.

@@ -48,6 +48,8 @@ enum class Metric {
   kCheckpointBytes,
   kCheckpointSeconds,
   kCheckpointFailures,
+  kStorageSeconds,
+  kStorageFailures,
   kGrpcStarted,
   kGrpcHandled,
   kGrpcHandlingSeconds,

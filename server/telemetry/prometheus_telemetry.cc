@@ -188,6 +188,20 @@ void PrometheusTelemetry::OnCheckpoint(const absl::StatusOr<StoredCheckpoint>& r
       .Add("seconds", seconds);
 }
 
+void PrometheusTelemetry::OnStorage(const absl::Status& status, absl::Duration duration) {
+  const std::string error(status.message());
+  const MutexLock lock(&mutex_);
+  if (status.ok()) {
+    registry_->Observe(Metric::kStorageSeconds, {}, absl::ToDoubleSeconds(duration));
+    if (!storage_error_.empty()) Log(LogLevel::kWarning, "storage_works_again");
+  } else {
+    registry_->Add(Metric::kStorageFailures, {}, 1);
+    // Once for every trouble, not for every attempt.
+    if (error != storage_error_) Log(LogLevel::kError, "storage_failed").Add("error", error);
+  }
+  storage_error_ = error;
+}
+
 void PrometheusTelemetry::OnStatus(const RunStatus& status) {
   registry_->Set(Metric::kVersion, {}, static_cast<double>(status.version));
   registry_->Set(Metric::kIntervalSteps, {}, status.interval_steps);

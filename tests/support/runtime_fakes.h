@@ -13,6 +13,7 @@
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
 #include "server/runtime/calls.h"
+#include "server/runtime/inbox.h"
 #include "server/runtime/ports.h"
 
 namespace autoloco::server {
@@ -123,6 +124,9 @@ class FakeTelemetry final : public Telemetry {
   void OnCheckpoint(const absl::StatusOr<StoredCheckpoint>& result, absl::Duration) override {
     Add(absl::StrCat("checkpoint ", result.ok() ? result->path : "failed"));
   }
+  void OnStorage(const absl::Status& status, absl::Duration) override {
+    if (!status.ok()) Add("storage failed");
+  }
   void OnStatus(const RunStatus& status) override {
     MutexLock lock(&mutex_);
     told_phase_ = status.phase;
@@ -149,6 +153,34 @@ class FakeTelemetry final : public Telemetry {
   Mutex mutex_;
   std::vector<std::string> lines_ ABSL_GUARDED_BY(mutex_);
   std::optional<RunPhase> told_phase_ ABSL_GUARDED_BY(mutex_);
+};
+
+// Plain memory, and everything is durable at once.
+class FakeRecordStore final : public RecordStore {
+ public:
+  // `inbox`: gets RecordsSaved; null where nothing is stored.
+  explicit FakeRecordStore(Inbox* inbox = nullptr) : inbox_(inbox) {}
+
+  absl::StatusOr<std::unique_ptr<PayloadMemory>> Reserve(std::uint64_t bytes) override {
+    if (!full.ok()) return full;
+    return AllocatePayloadMemory(bytes);
+  }
+  void Store(std::uint64_t sequence, std::vector<Record> batch, std::vector<AcceptedPayload> payloads) override {
+    for (Record& record : batch) records.push_back(std::move(record));
+    for (AcceptedPayload& accepted : payloads) kept.push_back(std::move(accepted));
+    inbox_->Post(RecordsSaved{{sequence}});
+  }
+  void Drop(const PushKey& key) override { dropped.push_back(key); }
+  void DropBefore(Round round) override { dropped_before = round; }
+
+  absl::Status full;  // what Reserve says
+  std::vector<Record> records;
+  std::vector<AcceptedPayload> kept;
+  std::vector<PushKey> dropped;
+  Round dropped_before = 0;
+
+ private:
+  Inbox* const inbox_;
 };
 
 // Copies what it is given, or fails when told to.

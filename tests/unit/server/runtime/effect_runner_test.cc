@@ -24,10 +24,11 @@ class EffectRunnerTest : public ::testing::Test {
   FakeTelemetry telemetry_;
   WorkPool pool_{1};
   CommitRunner commits_{{&clock_, &parameters_, &checkpoints_, &telemetry_, &pool_, &inbox_}, {}};
-  PayloadStore payloads_{1000, 1000};
+  FakeRecordStore records_{&inbox_};
+  PayloadStore payloads_{1000, 1000, &records_};
   std::deque<Event> events_;
   CallTable calls_{{}, {&layout_, Codec::kFp32, &pool_, &inbox_, &payloads_, &telemetry_, &events_}};
-  EffectRunner runner_{&calls_, &payloads_, &commits_, &telemetry_};
+  EffectRunner runner_{&calls_, &payloads_, &commits_, &records_, &telemetry_};
 };
 
 TEST_F(EffectRunnerTest, PushesAreCountedUnderTheReasonOfTheCore) {
@@ -61,6 +62,27 @@ TEST_F(EffectRunnerTest, PayloadsAreDroppedWhenTheirCommitIsDone) {
   runner_.OnCommitFinished();
   EXPECT_EQ(payloads_.Find(key), nullptr);
   EXPECT_NE(payloads_.Find(next), nullptr) << "of the next round";
+}
+
+TEST_F(EffectRunnerTest, AnAcceptedPayloadGoesToStorageUnderItsKey) {
+  ASSERT_TRUE(payloads_.Admit(7, 10).ok());
+  PushRecord accepted;
+  accepted.key = {{"w", 1}, 3, 0};
+  accepted.payload = 7;
+  PushRecord late = accepted;
+  late.key.round = 2;
+  late.push.outcome = PushOutcome::kLate;
+  runner_.Run({StoreRecords{5, {accepted, late}}}, kStart);
+  EXPECT_EQ(payloads_.Find(7), nullptr);
+  ASSERT_EQ(records_.kept.size(), 1);
+  EXPECT_EQ(records_.kept[0].key, accepted.key);
+  EXPECT_EQ(records_.kept[0].payload, payloads_.Find(accepted.key));
+  EXPECT_EQ(records_.records.size(), 2);
+  EXPECT_EQ(std::get<RecordsSaved>(*inbox_.Take(std::nullopt)).event.sequence, 5);
+  runner_.Run({DropSpooled{accepted.key}, DropSpooledBefore{2}}, kStart);
+  EXPECT_EQ(payloads_.Find(accepted.key), nullptr);
+  EXPECT_EQ(records_.dropped.size(), 1);
+  EXPECT_EQ(records_.dropped_before, 2);
 }
 
 TEST_F(EffectRunnerTest, RemembersTheEndOfTheRun) {
