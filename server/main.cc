@@ -16,6 +16,7 @@
 #include "common/config/environment.h"
 #include "common/config/load.h"
 #include "common/rpc/grpc_log.h"
+#include "server/build_commit.h"
 #include "server/core/round_machine.h"
 #include "server/initial_state.h"
 #include "server/rpc/server.h"
@@ -48,6 +49,7 @@ absl::StatusOr<std::unique_ptr<PrometheusTelemetry>> StartTelemetry(const v1::Se
   TelemetryOptions options;
   options.listen = config.server().metrics_listen();
   options.build_version = AUTOLOCO_VERSION;
+  options.build_commit = kBuildCommit;
   options.run_id = run_id;
   options.model = Label(v1::ModelConfig::Preset_Name(config.run().model().preset()));
   options.codec = Label(v1::CodecConfig::Delta_Name(config.run().codec().delta()));
@@ -100,6 +102,7 @@ absl::StatusOr<int> Serve(const v1::ServerConfig& config) {
       .Add("listen", BoundAddress(options.listen(), rpc->port()))
       .Add("metrics", BoundAddress(options.metrics_listen(), telemetry->port()))
       .Add("run_id", state.run_id())
+      .Add("build_commit", kBuildCommit)
       .Add("parameters", layout.value_count())
       .Add("version", version)
       .Add("checkpoint", initial.checkpoint)

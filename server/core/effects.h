@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "common/base/ids.h"
+#include "server/core/reasons.h"
 #include "server/core/records.h"
 #include "server/core/round_record.h"
 #include "server/core/start_commit.h"
@@ -68,6 +69,7 @@ struct AnswerPush {
 struct RefusePush {
   Ticket ticket = 0;
   absl::Status status;
+  Reason reason = Reason::kRefused;
 };
 // The payload held under the ticket will not be used.
 struct DropPayload {

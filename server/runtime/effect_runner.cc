@@ -9,13 +9,6 @@
 namespace autoloco::server {
 
 void EffectRunner::Run(const std::vector<Effect>& effects, Instant now) {
-  admission_reason_ = "refused";
-  for (const Effect& effect : effects) {
-    const Decision* decision = std::get_if<Decision>(&effect);
-    if (decision != nullptr && decision->kind == DecisionKind::kAdmission) {
-      admission_reason_ = ReasonName(decision->reason);
-    }
-  }
   for (const Effect& effect : effects) {
     std::visit([this, now](const auto& concrete) { Do(concrete, now); }, effect);
   }
@@ -29,7 +22,7 @@ void EffectRunner::Do(const AnswerPush& effect, Instant) {
 }
 
 void EffectRunner::Do(const RefusePush& effect, Instant) {
-  telemetry_->OnPushAnswered(admission_reason_);
+  telemetry_->OnPushAnswered(ReasonName(effect.reason));
   calls_->pushes().Refuse(effect.ticket, effect.status);
 }
 

@@ -61,7 +61,6 @@ class EffectRunner {
   CommitRunner* const commits_;
   RecordStore* const records_;
   Telemetry* const telemetry_;
-  std::string admission_reason_;    // of the event being worked off
   std::vector<PushKey> committing_;  // payloads of the commit under way
   std::optional<RunFinished> finished_;
 };

@@ -134,15 +134,17 @@ TEST_F(FinishedRunTest, StatusAsText) {
 }
 
 TEST_F(FinishedRunTest, Metrics) {
-  const std::string metrics = ScrapeMetricsUntil(cluster_->metrics(), "autoloco_version", 5);
+  // 23 steps of 2 windows of 64 tokens.
+  constexpr int kTokens = 23 * 2 * 64;
+  const std::string metrics =
+      ScrapeMetricsUntil(cluster_->metrics(), "autoloco_tokens_total{worker=\"dc2\"}", kTokens);
   EXPECT_EQ(MetricValue(metrics, "autoloco_rounds_total{outcome=\"committed\"}"), 5) << metrics;
   EXPECT_EQ(MetricValue(metrics, "autoloco_rounds_total{outcome=\"aborted\"}"), 0);
   EXPECT_EQ(MetricValue(metrics, "autoloco_pushes_total{outcome=\"accepted\"}"), 10);
   EXPECT_EQ(MetricValue(metrics, "autoloco_version"), 5);
   EXPECT_EQ(MetricValue(metrics, "autoloco_round_participants"), 2);
   EXPECT_EQ(MetricValue(metrics, "autoloco_commit_seconds_count"), 5);
-  // 23 steps of 2 windows of 64 tokens.
-  EXPECT_EQ(MetricValue(metrics, "autoloco_tokens_total{worker=\"dc1\"}"), 23 * 2 * 64) << metrics;
+  EXPECT_EQ(MetricValue(metrics, "autoloco_tokens_total{worker=\"dc1\"}"), kTokens) << metrics;
   EXPECT_EQ(MetricValue(metrics, "autoloco_raw_bytes_total{direction=\"push\"}"), 10.0 * 4 * 110912);
   EXPECT_GT(MetricValue(metrics, "autoloco_wire_bytes_total{direction=\"pull\"}"), 0);
 }

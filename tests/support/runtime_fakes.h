@@ -130,6 +130,7 @@ class FakeTelemetry final : public Telemetry {
   void OnStatus(const RunStatus& status) override {
     MutexLock lock(&mutex_);
     told_phase_ = status.phase;
+    told_.NotifyAll();
   }
   void OnCallStarted(absl::string_view, absl::string_view) override {}
   void OnCallHandled(absl::string_view, absl::string_view, absl::string_view, absl::Duration) override {}
@@ -138,10 +139,13 @@ class FakeTelemetry final : public Telemetry {
     MutexLock lock(&mutex_);
     return lines_;
   }
-  // Of the last OnStatus.
-  std::optional<RunPhase> told_phase() {
+  // Whether OnStatus says `phase` within 10 s.
+  bool WaitForPhase(RunPhase phase) {
     MutexLock lock(&mutex_);
-    return told_phase_;
+    while (told_phase_ != phase) {
+      if (!told_.WaitFor(&mutex_, absl::Seconds(10))) return false;
+    }
+    return true;
   }
 
  private:
@@ -151,6 +155,7 @@ class FakeTelemetry final : public Telemetry {
   }
 
   Mutex mutex_;
+  CondVar told_;
   std::vector<std::string> lines_ ABSL_GUARDED_BY(mutex_);
   std::optional<RunPhase> told_phase_ ABSL_GUARDED_BY(mutex_);
 };
