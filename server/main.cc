@@ -90,8 +90,8 @@ absl::StatusOr<int> Serve(const v1::ServerConfig& config) {
   RoundMachine core(core_config, initial.state, clock->Now());
   EventLoop loop({clock, &inbox, &core, &commits, &records, &pool, telemetry.get(), &layout},
                  ToLoopSettings(config, initial.checkpoint),
-                 parameters.Encode(version, initial.params_digest, config.run().codec().zstd_level(), &pool),
-                 initial.payloads);
+                 parameters.Encode(version, initial.params_digest, config.run().codec().zstd_level(), &pool));
+  for (const KeptPayload& kept : initial.payloads) loop.TakeOver(kept);
   OpenCalls open_calls(clock);
   const RpcContext context{clock, &inbox, telemetry.get(), state.run_id(), config.run(), &open_calls};
   AUTOLOCO_ASSIGN_OR_RETURN(const std::unique_ptr<RpcServer> rpc, RpcServer::Start(ToListenOptions(options), &context));

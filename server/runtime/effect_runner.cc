@@ -1,7 +1,6 @@
 #include "server/runtime/effect_runner.h"
 
 #include <utility>
-#include <variant>
 
 #include "common/base/check.h"
 #include "common/base/crash_point.h"
@@ -34,24 +33,25 @@ void EffectRunner::Do(const SendRoundClosed& effect, Instant now) {
 
 void EffectRunner::Do(const DropSpooled& effect, Instant) {
   payloads_->Drop(effect.push);
-  records_->Drop(effect.push);
+  records_->DropSpooled(effect.push);
 }
 
 void EffectRunner::Do(const DropSpooledBefore& effect, Instant) {
   payloads_->DropBefore(effect.round);
-  records_->DropBefore(effect.round);
+  records_->DropSpooledBefore(effect.round);
 }
 
 void EffectRunner::Do(const StoreRecords& effect, Instant) {
-  std::vector<AcceptedPayload> accepted;
+  RecordBatch batch{effect.sequence, effect.records, {}};
   for (const Record& record : effect.records) {
-    const auto* const push = std::get_if<PushRecord>(&record);
-    if (push == nullptr || push->push.outcome != PushOutcome::kAccepted) continue;
+    const PushRecord* push = std::get_if<PushRecord>(&record);
+    if (push == nullptr || push->payload == 0) continue;
     payloads_->Keep(push->payload, push->key);
-    accepted.push_back({push->key, payloads_->Find(push->key)});
-    AUTOLOCO_CHECK(accepted.back().payload != nullptr);
+    std::shared_ptr<Payload> payload = payloads_->Find(push->key);
+    AUTOLOCO_CHECK(payload != nullptr);
+    batch.payloads.push_back({push->key, std::move(payload)});
   }
-  records_->Store(effect.sequence, effect.records, std::move(accepted));
+  records_->Store(std::move(batch));
 }
 
 void EffectRunner::Do(const StartCommit& effect, Instant) {

@@ -26,7 +26,8 @@ class EffectRunner {
   // The effects of one event.
   void Run(const std::vector<Effect>& effects, Instant now);
 
-  // Payloads of the commit under way were used: their memory is let go. Called before CommitDone reaches the core.
+  // Payloads of the commit under way were used: they are not held any longer (what the record store keeps of them is
+  // another matter). Called before CommitDone reaches the core.
   void OnCommitFinished();
 
   // Set once the core has ended the run.
@@ -45,7 +46,7 @@ class EffectRunner {
   void Do(const DropPayload& effect, Instant) { payloads_->Drop(effect.ticket); }
   void Do(const DropSpooled& effect, Instant);
   void Do(const DropSpooledBefore& effect, Instant);
-  void Do(const StoreRecords& effect, Instant now);
+  void Do(const StoreRecords& effect, Instant);
   void Do(const AnswerPushStatus& effect, Instant) { calls_->Answer(effect); }
   void Do(const ServePull& effect, Instant now) { calls_->pulls().Serve(effect, now); }
   void Do(const RefusePull& effect, Instant) { calls_->pulls().Refuse(effect.ticket, effect.status); }

@@ -8,8 +8,7 @@
 
 namespace autoloco::server {
 
-EventLoop::EventLoop(const Tools& tools, const Settings& settings, std::shared_ptr<const EncodedSnapshot> snapshot,
-                     std::vector<AcceptedPayload> payloads)
+EventLoop::EventLoop(const Tools& tools, const Settings& settings, std::shared_ptr<const EncodedSnapshot> snapshot)
     : tools_(tools),
       started_(tools.clock->Now()),
       payloads_(settings.push_bytes_in_flight_max, settings.chunk_bytes_max, tools.records),
@@ -21,7 +20,6 @@ EventLoop::EventLoop(const Tools& tools, const Settings& settings, std::shared_p
       next_tick_(started_),
       next_status_(started_) {
   calls_.pulls().SetSnapshot(std::move(snapshot));
-  for (AcceptedPayload& accepted : payloads) payloads_.Restore(accepted.key, std::move(accepted.payload));
 }
 
 EventLoop::~EventLoop() { AUTOLOCO_CHECK(!thread_.joinable()); }
@@ -136,7 +134,7 @@ void EventLoop::Handle(const CheckpointFinished& input) {
   events_.push_back(CheckpointDone{input.version, input.result.status()});
 }
 
-void EventLoop::Handle(const RecordsSaved& input) { events_.push_back(input.event); }
+void EventLoop::Handle(const RecordsStored& input) { events_.push_back(input); }
 
 void EventLoop::Handle(const StorageTrouble& input) { storage_ = input.status; }
 

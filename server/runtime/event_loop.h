@@ -48,14 +48,15 @@ class EventLoop {
     std::string checkpoint;  // path of the one that the run goes on from; empty: none
   };
 
-  // `snapshot`: of the version that the core starts from. `payloads`: of the pushes that its state has accepted and not
-  // yet used.
-  EventLoop(const Tools& tools, const Settings& settings, std::shared_ptr<const EncodedSnapshot> snapshot,
-            std::vector<AcceptedPayload> payloads = {});
+  // `snapshot`: of the version that the core starts from.
+  EventLoop(const Tools& tools, const Settings& settings, std::shared_ptr<const EncodedSnapshot> snapshot);
   // REQUIRES: stopped, or never started.
   ~EventLoop();
   EventLoop(const EventLoop&) = delete;
   EventLoop& operator=(const EventLoop&) = delete;
+
+  // Before Start: a payload that the core's open round was given in a former process.
+  void TakeOver(const KeptPayload& kept) { payloads_.Put(kept.key, kept.payload); }
 
   // Starts the thread.
   void Start();
@@ -90,7 +91,7 @@ class EventLoop {
   void Handle(const RoundsParked& input);
   void Handle(const CommitFinished& input);
   void Handle(const CheckpointFinished& input);
-  void Handle(const RecordsSaved& input);
+  void Handle(const RecordsStored& input);
   void Handle(const StorageTrouble& input);
   void Handle(const StorageGaveUp& input);
   void Handle(const ShutdownAsked& input);

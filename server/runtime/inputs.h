@@ -110,10 +110,8 @@ struct CheckpointFinished {
   absl::StatusOr<StoredCheckpoint> result;
 };
 
-// ---------------------------------------------------------------------------------------------------- storage
-struct RecordsSaved {
-  RecordsStored event;
-};
+// RecordsStored (server/core/events.h) is posted as it is.
+
 // Records could not be made durable; it is tried again. OK: they could, after that.
 struct StorageTrouble {
   absl::Status status;
@@ -136,8 +134,7 @@ struct StopLoop {};
 using Input = std::variant<CallRejected, SessionOpened, SessionRead, SessionMalformed, SessionEnded, SessionWritten,
                            PushStarted, PushHeaderRead, PushMalformed, PushPayloadEnded, PushAbandoned, PushChecked,
                            PullParked, PullEnded, PushStatusParked, StatusParked, RoundsParked, CommitFinished, CheckpointFinished,
-                           RecordsSaved, StorageTrouble, StorageGaveUp,
-                           ShutdownAsked, CloseCalls, StopLoop>;
+                           RecordsStored, StorageTrouble, StorageGaveUp, ShutdownAsked, CloseCalls, StopLoop>;
 
 }  // namespace autoloco::server
 

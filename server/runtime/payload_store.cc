@@ -15,7 +15,7 @@ absl::StatusOr<std::shared_ptr<Payload>> PayloadStore::Admit(Ticket ticket, std:
                                                      " bytes does not fit now: ", in_flight_bytes_, " of ",
                                                      in_flight_bytes_max_, " bytes are in flight; come back later"));
   }
-  AUTOLOCO_ASSIGN_OR_RETURN(std::unique_ptr<PayloadMemory> memory, room_->Reserve(size_bytes));
+  AUTOLOCO_ASSIGN_OR_RETURN(std::unique_ptr<PayloadMemory> memory, records_->Reserve(size_bytes));
   auto payload = std::make_shared<Payload>(std::move(memory), chunk_bytes_max_);
   in_flight_bytes_ += size_bytes;
   held_[ticket] = payload;

@@ -1,6 +1,6 @@
 // The payloads that the server holds: by ticket while they come in, by push key once they are accepted, until the core
 // drops them or a commit has used them.
-// Where their bytes lie, storage decides (RecordStore::Reserve).
+// Where their bytes lie, the record store decides.
 #ifndef AUTOLOCO_SERVER_RUNTIME_PAYLOAD_STORE_H_
 #define AUTOLOCO_SERVER_RUNTIME_PAYLOAD_STORE_H_
 
@@ -22,9 +22,9 @@ namespace autoloco::server {
 class PayloadStore {
  public:
   // `in_flight_bytes_max`: announced bytes of the pushes that have been admitted, and neither dropped nor accepted.
-  // `room`: gives the memory; borrowed.
-  PayloadStore(std::uint64_t in_flight_bytes_max, std::size_t chunk_bytes_max, RecordStore* room)
-      : in_flight_bytes_max_(in_flight_bytes_max), chunk_bytes_max_(chunk_bytes_max), room_(room) {}
+  // `records`: gives the memory; borrowed.
+  PayloadStore(std::uint64_t in_flight_bytes_max, std::size_t chunk_bytes_max, RecordStore* records)
+      : in_flight_bytes_max_(in_flight_bytes_max), chunk_bytes_max_(chunk_bytes_max), records_(records) {}
 
   // Room for a push. RESOURCE_EXHAUSTED when it does not fit now; errors as RecordStore::Reserve. REQUIRES: the ticket holds none.
   absl::StatusOr<std::shared_ptr<Payload>> Admit(Ticket ticket, std::uint64_t size_bytes);
@@ -35,11 +35,11 @@ class PayloadStore {
 
   // The push was accepted: from now on its payload is known by its key, and no longer in flight.
   void Keep(Ticket ticket, const PushKey& key);
+  // Holds a payload that was accepted by a former process.
+  void Put(const PushKey& key, std::shared_ptr<Payload> payload) { kept_[key] = std::move(payload); }
   void Drop(const PushKey& key) { kept_.erase(key); }
   void DropBefore(Round round) { kept_.erase(kept_.begin(), kept_.lower_bound({{"", 0}, round, 0})); }
   std::shared_ptr<Payload> Find(const PushKey& key) const;
-  // One that was accepted before a restart.
-  void Restore(const PushKey& key, std::shared_ptr<Payload> payload) { kept_[key] = std::move(payload); }
 
   std::uint64_t in_flight_bytes() const { return in_flight_bytes_; }
   std::size_t size() const { return held_.size() + kept_.size(); }
@@ -47,7 +47,7 @@ class PayloadStore {
  private:
   const std::uint64_t in_flight_bytes_max_;
   const std::size_t chunk_bytes_max_;
-  RecordStore* const room_;
+  RecordStore* const records_;
   std::uint64_t in_flight_bytes_ = 0;
   std::map<Ticket, std::shared_ptr<Payload>> held_;
   std::map<PushKey, std::shared_ptr<Payload>, PushKeyOrder> kept_;

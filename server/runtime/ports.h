@@ -42,27 +42,34 @@ class CheckpointStore {
   virtual absl::StatusOr<StoredCheckpoint> Write(const CheckpointContent& content) = 0;
 };
 
-// A payload that was accepted and is to be kept under `key`.
-struct AcceptedPayload {
+// The payload of an accepted push.
+struct KeptPayload {
   PushKey key;
-  std::shared_ptr<Payload> payload;
+  std::shared_ptr<Payload> payload;  // whole
 };
 
-// What must survive the process between checkpoints: the core's records and the payloads of accepted pushes. Called by
-// the loop thread; the work is done elsewhere, in the order of the calls.
+// What one step of the core has recorded.
+struct RecordBatch {
+  std::uint64_t sequence = 0;
+  std::vector<Record> records;
+  std::vector<KeptPayload> payloads;  // of the accepted pushes among the records
+};
+
+// Called by the event loop's thread: returns at once, the work is done elsewhere.
 class RecordStore {
  public:
   virtual ~RecordStore() = default;
-  // Memory for a payload of `bytes` that is coming in; let go of, it leaves nothing behind. RESOURCE_EXHAUSTED: there
-  // is no room for it now; errors of the file system as FileError.
+  // Memory for a payload of `bytes` that is coming in; let go of without Store, it leaves nothing behind.
+  // RESOURCE_EXHAUSTED or UNAVAILABLE: it cannot be had now.
   virtual absl::StatusOr<std::unique_ptr<PayloadMemory>> Reserve(std::uint64_t bytes) = 0;
-  // Makes the payloads durable under their keys, their memory having come from Reserve, and then the records, all or
-  // none of them. RecordsSaved follows, in the order of `sequence`. A failure is told (StorageTrouble) and tried again;
-  // after the time set for that StorageGaveUp follows, and then nothing more.
-  virtual void Store(std::uint64_t sequence, std::vector<Record> records, std::vector<AcceptedPayload> payloads) = 0;
-  // The stored payload of `key`, or all those of rounds before `round`, will not be read again.
-  virtual void Drop(const PushKey& key) = 0;
-  virtual void DropBefore(Round round) = 0;
+  // Makes the batch durable: first the payloads, then all of its records or none, after the batches before it. Then
+  // RecordsStored is posted to the loop's inbox; one for several batches will do. A batch is never skipped: one that
+  // cannot be stored is tried again (StorageTrouble), and those after it wait; after the time set for that
+  // StorageGaveUp follows, and then nothing more. REQUIRES: the payloads' memory came from Reserve.
+  virtual void Store(RecordBatch batch) = 0;
+  // This payload, or all of earlier rounds, will not be needed any more.
+  virtual void DropSpooled(const PushKey& push) = 0;
+  virtual void DropSpooledBefore(Round round) = 0;
 };
 
 enum class Direction { kPush, kPull };
@@ -83,7 +90,7 @@ class Telemetry {
                           absl::Duration duration) = 0;
   virtual void OnCommit(absl::Duration duration) = 0;
   virtual void OnCheckpoint(const absl::StatusOr<StoredCheckpoint>& result, absl::Duration duration) = 0;
-  // One attempt to make records durable, or the last words of giving up.
+  // One attempt to make something durable or to take room for it.
   virtual void OnStorage(const absl::Status& status, absl::Duration duration) = 0;
   // After every event of the loop, at most ten times a second.
   virtual void OnStatus(const RunStatus& status) = 0;

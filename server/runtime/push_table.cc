@@ -102,7 +102,7 @@ bool PushTable::OnAbandoned(const PushAbandoned& input) {
 void PushTable::Answer(const AnswerPush& effect) {
   const auto it = pushes_.find(effect.ticket);
   if (it == pushes_.end()) return;
-  tools_.payloads->Drop(effect.ticket);  // an accepted one is known by its key already
+  tools_.payloads->Drop(effect.ticket);  // an accepted one is kept under its key by now
   it->second.call->Answer(effect.outcome, effect.reason, effect.replayed);
   Forget(it);
 }

@@ -43,14 +43,11 @@ absl::StatusOr<std::unique_ptr<PayloadMemory>> DurableRecordStore::Reserve(std::
   return absl::UnavailableError(file.status().message());  // not the worker's to settle: it comes back later
 }
 
-void DurableRecordStore::Store(std::uint64_t sequence, std::vector<Record> records,
-                               std::vector<AcceptedPayload> payloads) {
-  Post(Batch{sequence, std::move(records), std::move(payloads)});
-}
+void DurableRecordStore::Store(RecordBatch batch) { Post(std::move(batch)); }
 
-void DurableRecordStore::Drop(const PushKey& key) { Post(DropKey{key}); }
+void DurableRecordStore::DropSpooled(const PushKey& push) { Post(DropKey{push}); }
 
-void DurableRecordStore::DropBefore(Round round) { Post(DropRounds{round}); }
+void DurableRecordStore::DropSpooledBefore(Round round) { Post(DropRounds{round}); }
 
 void DurableRecordStore::Post(Job job) {
   MutexLock lock(&mutex_);
@@ -70,9 +67,9 @@ std::optional<DurableRecordStore::Job> DurableRecordStore::Take() {
   if (jobs_.empty()) return std::nullopt;
   Job job = std::move(jobs_.front());
   jobs_.pop_front();
-  auto* const batch = std::get_if<Batch>(&job);
-  while (batch != nullptr && !jobs_.empty() && std::holds_alternative<Batch>(jobs_.front())) {
-    Batch& next = std::get<Batch>(jobs_.front());
+  auto* const batch = std::get_if<RecordBatch>(&job);
+  while (batch != nullptr && !jobs_.empty() && std::holds_alternative<RecordBatch>(jobs_.front())) {
+    RecordBatch& next = std::get<RecordBatch>(jobs_.front());
     batch->sequence = next.sequence;
     std::move(next.records.begin(), next.records.end(), std::back_inserter(batch->records));
     std::move(next.payloads.begin(), next.payloads.end(), std::back_inserter(batch->payloads));
@@ -81,7 +78,7 @@ std::optional<DurableRecordStore::Job> DurableRecordStore::Take() {
   return job;
 }
 
-void DurableRecordStore::Do(const Batch& batch) {
+void DurableRecordStore::Do(const RecordBatch& batch) {
   const Instant first = tools_.clock->Now();
   for (bool failed = false;; failed = true) {
     const Instant start = tools_.clock->Now();
@@ -90,7 +87,7 @@ void DurableRecordStore::Do(const Batch& batch) {
     tools_.telemetry->OnStorage(status, end - start);
     if (status.ok()) {
       if (failed) tools_.inbox->Post(StorageTrouble{absl::OkStatus()});
-      tools_.inbox->Post(RecordsSaved{{batch.sequence}});
+      tools_.inbox->Post(RecordsStored{batch.sequence});
       return;
     }
     if (end - first >= settings_.retry_for) {
@@ -103,9 +100,9 @@ void DurableRecordStore::Do(const Batch& batch) {
   }
 }
 
-absl::Status DurableRecordStore::Write(const Batch& batch) {
+absl::Status DurableRecordStore::Write(const RecordBatch& batch) {
   std::vector<Spool::Acceptance> files;
-  for (const AcceptedPayload& accepted : batch.payloads) {
+  for (const KeptPayload& accepted : batch.payloads) {
     files.push_back({accepted.key, static_cast<SpooledMemory*>(accepted.payload->memory())->file()});
   }
   AUTOLOCO_RETURN_IF_ERROR(tools_.spool->Accept(files));

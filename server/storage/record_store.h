@@ -34,7 +34,7 @@ class DurableRecordStore final : public RecordStore {
     StateDatabase* database = nullptr;
     Spool* spool = nullptr;
     Telemetry* telemetry = nullptr;
-    Inbox* inbox = nullptr;  // RecordsSaved, StorageTrouble and StorageGaveUp go there
+    Inbox* inbox = nullptr;  // RecordsStored, StorageTrouble and StorageGaveUp go there
   };
   struct Settings {
     absl::Duration retry_every = absl::Seconds(1);
@@ -48,33 +48,28 @@ class DurableRecordStore final : public RecordStore {
 
   // Besides RecordStore's: UNAVAILABLE when the folder cannot be used.
   absl::StatusOr<std::unique_ptr<PayloadMemory>> Reserve(std::uint64_t bytes) override;
-  void Store(std::uint64_t sequence, std::vector<Record> records, std::vector<AcceptedPayload> payloads) override;
-  void Drop(const PushKey& key) override;
-  void DropBefore(Round round) override;
+  void Store(RecordBatch batch) override;
+  void DropSpooled(const PushKey& push) override;
+  void DropSpooledBefore(Round round) override;
 
  private:
-  struct Batch {
-    std::uint64_t sequence = 0;
-    std::vector<Record> records;
-    std::vector<AcceptedPayload> payloads;
-  };
   struct DropKey {
     PushKey key;
   };
   struct DropRounds {
     Round before = 0;
   };
-  using Job = std::variant<Batch, DropKey, DropRounds>;
+  using Job = std::variant<RecordBatch, DropKey, DropRounds>;
 
   void Post(Job job);
   void Run();
   // The next drop, or all batches up to the next drop as one; empty: stopping, and nothing is left.
   std::optional<Job> Take();
-  void Do(const Batch& batch);
+  void Do(const RecordBatch& batch);
   void Do(const DropKey& job) { Warn(tools_.spool->Drop(job.key)); }
   void Do(const DropRounds& job) { Warn(tools_.spool->DropBefore(job.before)); }
   static void Warn(const absl::Status& status);
-  absl::Status Write(const Batch& batch);
+  absl::Status Write(const RecordBatch& batch);
   // False: the store is being closed.
   bool WaitForRetry();
 

@@ -79,7 +79,7 @@ absl::StatusOr<std::string> ReplayTo(const RecoveryTools& tools, const CoreState
 }
 
 // The payloads that the state's round has accepted: a decided one needs those of its decision alone.
-absl::StatusOr<std::vector<AcceptedPayload>> LoadPayloads(const RecoveryTools& tools, const CoreState& state) {
+absl::StatusOr<std::vector<KeptPayload>> LoadPayloads(const RecoveryTools& tools, const CoreState& state) {
   std::map<PushKey, std::string, PushKeyOrder> digests;
   if (state.round && state.round->decision) {
     for (const StartCommit::Contribution& contribution : state.round->decision->contributions) {
@@ -90,7 +90,7 @@ absl::StatusOr<std::vector<AcceptedPayload>> LoadPayloads(const RecoveryTools& t
       if (entry.delivered) digests[state.round->KeyOf(worker, entry)] = entry.payload_digest;
     }
   }
-  std::vector<AcceptedPayload> payloads;
+  std::vector<KeptPayload> payloads;
   for (const auto& [key, digest] : digests) {
     AUTOLOCO_ASSIGN_OR_RETURN(MemoryMap map, ReadPayload(*tools.spool, key, digest));
     payloads.push_back({key, Payload::Whole(std::make_unique<StoredMemory>(std::move(map)))});
@@ -143,7 +143,7 @@ absl::StatusOr<Recovered> Recover(const RecoveryTools& tools,
       ReplayTo(tools, recovered.state, recovered.state.checkpoint.value_or(0), digest);
   if (!replayed.ok()) return WithAdvice(replayed.status());
   recovered.params_digest = *std::move(replayed);
-  absl::StatusOr<std::vector<AcceptedPayload>> payloads = LoadPayloads(tools, recovered.state);
+  absl::StatusOr<std::vector<KeptPayload>> payloads = LoadPayloads(tools, recovered.state);
   if (!payloads.ok()) return WithAdvice(payloads.status());
   recovered.payloads = *std::move(payloads);
   AUTOLOCO_RETURN_IF_ERROR(DropUnrecorded(tools));

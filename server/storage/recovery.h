@@ -32,7 +32,7 @@ struct Recovered {
   CoreState state;
   std::string params_digest;              // of version state.run.version, which the parameters are
   std::string checkpoint;                 // the folder that was read; empty: none
-  std::vector<AcceptedPayload> payloads;  // that the state has accepted and not yet used
+  std::vector<KeptPayload> payloads;  // that the state has accepted and not yet used
   bool new_run = false;                   // there was nothing to go on from
 };
 

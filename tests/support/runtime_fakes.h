@@ -13,7 +13,6 @@
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
 #include "server/runtime/calls.h"
-#include "server/runtime/inbox.h"
 #include "server/runtime/ports.h"
 
 namespace autoloco::server {
@@ -160,32 +159,20 @@ class FakeTelemetry final : public Telemetry {
   std::optional<RunPhase> told_phase_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Plain memory, and everything is durable at once.
-class FakeRecordStore final : public RecordStore {
- public:
-  // `inbox`: gets RecordsSaved; null where nothing is stored.
-  explicit FakeRecordStore(Inbox* inbox = nullptr) : inbox_(inbox) {}
-
+// Keeps what it is given and never says that it is stored; payloads lie in plain memory.
+struct FakeRecordStore final : RecordStore {
   absl::StatusOr<std::unique_ptr<PayloadMemory>> Reserve(std::uint64_t bytes) override {
     if (!full.ok()) return full;
     return AllocatePayloadMemory(bytes);
   }
-  void Store(std::uint64_t sequence, std::vector<Record> batch, std::vector<AcceptedPayload> payloads) override {
-    for (Record& record : batch) records.push_back(std::move(record));
-    for (AcceptedPayload& accepted : payloads) kept.push_back(std::move(accepted));
-    inbox_->Post(RecordsSaved{{sequence}});
-  }
-  void Drop(const PushKey& key) override { dropped.push_back(key); }
-  void DropBefore(Round round) override { dropped_before = round; }
+  void Store(RecordBatch batch) override { batches.push_back(std::move(batch)); }
+  void DropSpooled(const PushKey& push) override { dropped.push_back(push); }
+  void DropSpooledBefore(Round round) override { dropped_before = round; }
 
   absl::Status full;  // what Reserve says
-  std::vector<Record> records;
-  std::vector<AcceptedPayload> kept;
+  std::vector<RecordBatch> batches;
   std::vector<PushKey> dropped;
-  Round dropped_before = 0;
-
- private:
-  Inbox* const inbox_;
+  std::optional<Round> dropped_before;
 };
 
 // Copies what it is given, or fails when told to.

@@ -73,7 +73,7 @@ TEST(PayloadStoreTest, RestoredOnesAreFoundByTheirKey) {
   FakeRecordStore room;
   PayloadStore store(100, 10, &room);
   const PushKey key{{"w", 2}, 7, 0};
-  store.Restore(key, Payload::Whole(*AllocatePayloadMemory(5)));
+  store.Put(key, Payload::Whole(*AllocatePayloadMemory(5)));
   ASSERT_NE(store.Find(key), nullptr);
   EXPECT_TRUE(store.Find(key)->CheckWhole().ok());
   EXPECT_EQ(store.in_flight_bytes(), 0);

@@ -1,27 +1,18 @@
-// Recovery's and verify's parts on a small run that was really done: checkpoints, spool, state database.
 #include "server/storage/verify.h"
 
-#include <cstring>
 #include <filesystem>
-#include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "common/base/digest.h"
 #include "common/base/file.h"
-#include "common/codec/delta_codec.h"
-#include "common/tensor/decoder.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/runtime/apply_commit.h"
-#include "server/storage/checkpoint_store.h"
-#include "server/storage/replay.h"
 #include "server/storage/spool.h"
 #include "server/storage/state_database.h"
 #include "server/storage/state_folder.h"
+#include "tests/support/stored_run.h"
 #include "tests/support/temp_folder.h"
 
 namespace autoloco::server {
@@ -33,113 +24,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-DecoderShape SmallShape() {
-  DecoderShape shape;
-  shape.vocab_size = 16;
-  shape.width = 8;
-  shape.layers = 1;
-  shape.heads = 2;
-  shape.kv_heads = 1;
-  shape.mlp_hidden = 12;
-  shape.context = 4;
-  return shape;
-}
-
-// Five rounds of two workers, checkpoints of versions 2 and 4, round 5 open with one delta; the server is gone.
 class VerifyTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    auto state = StateFolder::Open(temp_.File("state"), "run");
-    ASSERT_TRUE(state.ok()) << state.status();
-    auto spool = Spool::Open(state->spool_path());
-    auto database = StateDatabase::Open(state->database_path(), Database::Mode::kReadWrite);
-    ASSERT_TRUE(spool.ok() && database.ok());
-    auto store = FolderCheckpointStore::Open(&*state, SmallShape(), 3);
-    ASSERT_TRUE(store.ok()) << store.status();
-    auto parameters = ParameterStore::Allocate(layout_);
-    InitializeParameters(layout_, 1, 0.02, parameters->params());
-    ASSERT_TRUE((*database)->Begin({state->run_id(), parameters->ParamsDigest()}, CoreState()).ok());
-    for (Round round = 0; round < 5; ++round) {
-      RunRound(round, spool->get(), database->get(), &*parameters);
-      if (round % 2 == 0) continue;
-      CheckpointContent content;
-      content.snapshot.version = round + 1;
-      content.snapshot.inner_steps_done = (round + 1) * 10;
-      content.params_digest = parameters->ParamsDigest();
-      content.params = parameters->params();
-      content.momentum = parameters->momentum();
-      ASSERT_TRUE((*store)->Write(content).ok());
-    }
-    RoundOpenedRecord open;
-    open.round.number = 5;
-    open.round.entries["a"].incarnation = 1;
-    open.round.entries["b"].incarnation = 2;
-    RoundEntry delivered = open.round.entries["a"];
-    delivered.delivered = true;
-    delivered.delivered_by = 1;
-    delivered.payload_digest = Push("a", 1, 5, spool->get(), &payloads_);
-    ASSERT_TRUE((*database)
-                    ->Store(std::vector<Record>{open, Accepted("a", 1, 5, delivered.payload_digest),
-                                                EntryRecord{5, "a", delivered}})
-                    .ok());
-    ASSERT_TRUE((*spool)->DropBefore(2).ok());
-    state_dir_ = state->path();
-  }
-
-  PushRecord Accepted(const std::string& worker, Incarnation incarnation, Round round, const std::string& digest) {
-    PushRecord record;
-    record.key = {{worker, incarnation}, round, 0};
-    record.push.payload_digest = digest;
-    return record;
-  }
-
-  std::string Push(const std::string& worker, Incarnation incarnation, Round round, Spool* spool,
-                   std::vector<std::string>* payloads) {
-    std::vector<float> delta(layout_.value_count(), 1e-3f * static_cast<float>(round + incarnation));
-    payloads->push_back(EncodeVector(delta, Codec::kFp32, 1));
-    const std::string& bytes = payloads->back();
-    auto file = spool->Create(bytes.size());
-    EXPECT_TRUE(file.ok()) << file.status();
-    std::memcpy((*file)->bytes().data(), bytes.data(), bytes.size());
-    const Spool::Acceptance acceptance = {{{worker, incarnation}, round, 0}, file->get()};
-    EXPECT_TRUE(spool->Accept({&acceptance, 1}).ok());
-    return Digest128(std::as_bytes(std::span<const char>(bytes)));
-  }
-
-  void RunRound(Round round, Spool* spool, StateDatabase* database, ParameterStore* parameters) {
-    std::vector<std::string> payloads;
-    const std::string a = Push("a", 1, round, spool, &payloads);
-    const std::string b = Push("b", 2, round, spool, &payloads);
-    StartCommit decision;
-    decision.round = round;
-    decision.contributions = {{{{"a", 1}, round, 0}, 0.25}, {{{"b", 2}, round, 0}, 0.75}};
-    std::vector<CommitDelta> deltas;
-    for (std::size_t i = 0; i < 2; ++i) {
-      deltas.push_back({std::as_bytes(std::span<const char>(payloads[i])), i == 0 ? "a" : "b",
-                        decision.contributions[i].weight});
-    }
-    auto outcome = ApplyCommit(deltas, decision.step, parameters, &pool_);
-    ASSERT_TRUE(outcome.ok()) << outcome.status();
-    RoundOpenedRecord open;
-    open.round.number = round;
-    RoundRecord history;
-    history.round = round;
-    RunRecord progress;
-    progress.progress.version = round + 1;
-    progress.progress.inner_steps_done = (round + 1) * 10;
-    const LeaseRecord lease = {{round, 0, {"a", 1}}, {100, 90, LeaseFate::kApplied}};
-    const std::vector<Record> records = {open,
-                                         Accepted("a", 1, round, a),
-                                         Accepted("b", 2, round, b),
-                                         RoundDecidedRecord{decision, history},
-                                         RoundCommittedRecord{round, outcome->params_digest, outcome->stats, history},
-                                         lease,
-                                         LedgerRecord{{(round + 1) * 100, (round + 1) * 90, 0, 0, 0, (round + 1) * 10}},
-                                         progress};
-    const absl::Status stored = database->Store(records);
-    ASSERT_TRUE(stored.ok()) << stored;
-  }
-
   VerifyReport Verify() {
     auto report = VerifyState(state_dir_, &pool_);
     EXPECT_TRUE(report.ok()) << report.status();
@@ -159,10 +45,9 @@ class VerifyTest : public ::testing::Test {
   }
 
   const TempFolder temp_;
-  const Layout layout_ = *MakeDecoderLayout(SmallShape());
-  WorkPool pool_{2};
-  std::vector<std::string> payloads_;
-  std::string state_dir_;
+  StoredRun run_{temp_.File("state")};
+  WorkPool& pool_ = run_.pool;
+  const std::string& state_dir_ = run_.state_dir;
 };
 
 TEST_F(VerifyTest, AllIsAsRecorded) {
@@ -227,7 +112,8 @@ TEST_F(VerifyTest, ALedgerThatDoesNotBalanceIsFound) {
 
 TEST_F(VerifyTest, APayloadNobodyWasToldOfIsNoFault) {
   auto spool = Spool::Open(state_dir_ + "/spool");
-  Push("b", 2, 5, spool->get(), &payloads_);
+  std::vector<std::string> payloads;
+  run_.Push("b", 2, 5, spool->get(), &payloads);
   const VerifyReport report = Verify();
   EXPECT_THAT(report.problems, IsEmpty());
   EXPECT_THAT(report.checked, Contains(HasSubstr("1 that nobody was told of")));
