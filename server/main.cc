@@ -84,6 +84,7 @@ absl::StatusOr<int> Serve(const v1::ServerConfig& config) {
                             StartTelemetry(config, state.run_id()));
   CommitRunner commits({clock, &parameters, checkpoints.get(), telemetry.get(), &pool, &inbox},
                        ToCommitSettings(config.run()));
+  database->SetCombineRule(ToCommitSettings(config.run()).combine);
   DurableRecordStore records({clock, database.get(), spool.get(), telemetry.get(), &inbox},
                              {.retry_for = absl::Seconds(options.storage_retry_seconds())});
   const Version version = initial.state.run.version;

@@ -7,6 +7,7 @@
 #include <iomanip>
 
 #include "server/ctl/command.h"
+#include "server/ctl/evict_command.h"
 #include "server/ctl/rounds_command.h"
 #include "server/ctl/status_command.h"
 #include "server/ctl/verify_command.h"
@@ -14,7 +15,7 @@
 namespace autoloco::server {
 namespace {
 
-constexpr std::array<const Command*, 3> kCommands = {&kStatusCommand, &kRoundsCommand, &kVerifyCommand};
+constexpr std::array<const Command*, 4> kCommands = {&kStatusCommand, &kRoundsCommand, &kEvictCommand, &kVerifyCommand};
 
 void PrintHelp(std::ostream& out) {
   out << "Usage: autoloco COMMAND [OPTIONS]\n\n"

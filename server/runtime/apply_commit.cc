@@ -14,8 +14,9 @@
 namespace autoloco::server {
 namespace {
 
-OuterCoefficients ToCoefficients(const OuterStep& step) {
+OuterCoefficients ToCoefficients(const OuterStep& step, const CombineRule& combine) {
   OuterCoefficients coefficients{step.learning_rate, step.momentum.mu, step.momentum.nesterov};
+  coefficients.combine = combine;
   const OuterFactors& factors = step.factors;
   if (!factors.plain) coefficients.corrected = CorrectedStep{factors.a, factors.c, factors.p, factors.g};
   return coefficients;
@@ -35,7 +36,7 @@ CommitStats ToStats(const OuterStepStatistics& statistics, std::span<const Commi
 }  // namespace
 
 absl::StatusOr<CommitOutcome> ApplyCommit(std::span<const CommitDelta> deltas, const OuterStep& step,
-                                          ParameterStore* parameters, WorkPool* pool) {
+                                          const CombineRule& combine, ParameterStore* parameters, WorkPool* pool) {
   CrashPoint("commit_before");
   std::vector<Contribution> contributions;
   for (const CommitDelta& delta : deltas) {
@@ -45,7 +46,7 @@ absl::StatusOr<CommitOutcome> ApplyCommit(std::span<const CommitDelta> deltas, c
   }
   AUTOLOCO_ASSIGN_OR_RETURN(
       const OuterStepStatistics statistics,
-      ApplyOuterStep(contributions, ToCoefficients(step), parameters->params(), parameters->momentum(), pool));
+      ApplyOuterStep(contributions, ToCoefficients(step, combine), parameters->params(), parameters->momentum(), pool));
   if (!statistics.finite) {
     return absl::OutOfRangeError("the outer step gave values that are not finite: the run diverged");
   }

@@ -11,6 +11,7 @@
 #include "common/base/parallel.h"
 #include "server/core/outer_schedule.h"
 #include "server/core/types.h"
+#include "server/kernels/robust_mean.h"
 #include "server/runtime/parameter_store.h"
 
 namespace autoloco::server {
@@ -30,7 +31,7 @@ struct CommitOutcome {
 // number of threads. After an error the parameters are of no version and must not be used: INTERNAL or
 // INVALID_ARGUMENT a delta cannot be decoded, OUT_OF_RANGE the values are no longer finite.
 absl::StatusOr<CommitOutcome> ApplyCommit(std::span<const CommitDelta> deltas, const OuterStep& step,
-                                          ParameterStore* parameters, WorkPool* pool);
+                                          const CombineRule& combine, ParameterStore* parameters, WorkPool* pool);
 
 }  // namespace autoloco::server
 

@@ -33,7 +33,7 @@ void CommitRunner::RunCommit(const CommitJob& job) {
   std::vector<CommitDelta> deltas;
   for (const Delta& delta : job.deltas) deltas.push_back({delta.payload->bytes(), delta.worker, delta.weight});
   ParameterStore& parameters = *tools_.parameters;
-  absl::StatusOr<CommitOutcome> outcome = ApplyCommit(deltas, job.step, &parameters, tools_.pool);
+  absl::StatusOr<CommitOutcome> outcome = ApplyCommit(deltas, job.step, settings_.combine, &parameters, tools_.pool);
   if (!outcome.ok()) EndProcess(job.round, outcome.status().message());
 
   CommitFinished finished;

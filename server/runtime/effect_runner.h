@@ -48,6 +48,7 @@ class EffectRunner {
   void Do(const DropSpooledBefore& effect, Instant);
   void Do(const StoreRecords& effect, Instant);
   void Do(const AnswerPushStatus& effect, Instant) { calls_->Answer(effect); }
+  void Do(const AnswerEvict& effect, Instant) { calls_->Answer(effect); }
   void Do(const ServePull& effect, Instant now) { calls_->pulls().Serve(effect, now); }
   void Do(const RefusePull& effect, Instant) { calls_->pulls().Refuse(effect.ticket, effect.status); }
   void Do(const StartCommit& effect, Instant now);

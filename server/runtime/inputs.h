@@ -78,6 +78,7 @@ struct PushChecked {
   absl::Status status;
   bool finite = true;
   std::string non_finite;
+  double norm = 0;
 };
 struct PullParked {
   PullCall* call = nullptr;
@@ -98,6 +99,11 @@ struct StatusParked {
 };
 struct RoundsParked {
   RoundsCall* call = nullptr;
+};
+// Answered by ending it with a status.
+struct EvictParked {
+  Call* call = nullptr;
+  EvictAsked event;
 };
 
 // ---------------------------------------------------------------------------------------------------- slow work
@@ -133,8 +139,9 @@ struct StopLoop {};
 
 using Input = std::variant<CallRejected, SessionOpened, SessionRead, SessionMalformed, SessionEnded, SessionWritten,
                            PushStarted, PushHeaderRead, PushMalformed, PushPayloadEnded, PushAbandoned, PushChecked,
-                           PullParked, PullEnded, PushStatusParked, StatusParked, RoundsParked, CommitFinished, CheckpointFinished,
-                           RecordsStored, StorageTrouble, StorageGaveUp, ShutdownAsked, CloseCalls, StopLoop>;
+                           PullParked, PullEnded, PushStatusParked, StatusParked, RoundsParked, EvictParked,
+                           CommitFinished, CheckpointFinished, RecordsStored, StorageTrouble, StorageGaveUp,
+                           ShutdownAsked, CloseCalls, StopLoop>;
 
 }  // namespace autoloco::server
 

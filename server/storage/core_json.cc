@@ -169,6 +169,19 @@ void FromJson(const Json& json, OuterStep* value, absl::Status* status) { Fields
 Json ToJson(const IntervalReport& report) { return FieldsToJson(report); }
 void FromJson(const Json& json, IntervalReport* value, absl::Status* status) { FieldsFromJson(json, value, status); }
 
+Json ToJson(const CombineRule& rule) {
+  return {{"kind", static_cast<std::uint32_t>(rule.kind)}, {"trim_share", NumberToJson(rule.trim_share)}};
+}
+
+void FromJson(const Json& json, CombineRule* value, absl::Status* status) {
+  FieldReader reader(json, status);
+  std::uint32_t kind = 0;
+  reader.Read("kind", &kind);
+  reader.Read("trim_share", &value->trim_share);
+  if (kind > static_cast<std::uint32_t>(Combining::kTrimmedMean)) return reader.Refuse("kind", "a way to combine");
+  value->kind = static_cast<Combining>(kind);
+}
+
 Json ToJson(const CommitStats& stats) {
   Json norms = Json::object();
   for (const auto& [worker, norm] : stats.delta_norm_by_worker) norms[worker] = NumberToJson(norm);

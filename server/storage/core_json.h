@@ -1,4 +1,4 @@
-// Small structures of the core as JSON: in the manifest of a checkpoint, and in those columns of the state database
+// Small structures of the core and its commits as JSON: in the manifest of a checkpoint, and in those columns of the state database
 // that are read as a whole. Finite numbers come back bit for bit; a released field never changes its meaning.
 #ifndef AUTOLOCO_SERVER_STORAGE_CORE_JSON_H_
 #define AUTOLOCO_SERVER_STORAGE_CORE_JSON_H_
@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "server/core/records.h"
 #include "server/core/types.h"
+#include "server/kernels/robust_mean.h"
 #include "server/storage/json_fields.h"
 
 namespace autoloco::server {
@@ -19,6 +20,7 @@ namespace autoloco::server {
 Json ToJson(const IntervalState& state);
 Json ToJson(const RoundRecord& record);
 Json ToJson(const OuterStep& step);
+Json ToJson(const CombineRule& rule);
 Json ToJson(const CommitStats& stats);
 Json ToJson(const DataCursors& cursors);
 Json ToJson(const IntervalReport& report);
@@ -32,6 +34,7 @@ Json ToJson(const std::set<std::string>& names);
 void FromJson(const Json& json, IntervalState* value, absl::Status* status);
 void FromJson(const Json& json, RoundRecord* value, absl::Status* status);
 void FromJson(const Json& json, OuterStep* value, absl::Status* status);
+void FromJson(const Json& json, CombineRule* value, absl::Status* status);
 void FromJson(const Json& json, CommitStats* value, absl::Status* status);
 void FromJson(const Json& json, DataCursors* value, absl::Status* status);
 void FromJson(const Json& json, IntervalReport* value, absl::Status* status);

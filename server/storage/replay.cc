@@ -40,7 +40,7 @@ absl::StatusOr<std::string> ReplayRound(const DecidedRound& round, const Spool& 
     deltas.push_back({payload.bytes(), contribution.push.worker.name, contribution.weight});
     payloads.push_back(std::move(payload));
   }
-  AUTOLOCO_ASSIGN_OR_RETURN(CommitOutcome outcome, ApplyCommit(deltas, round.decision.step, parameters, pool));
+  AUTOLOCO_ASSIGN_OR_RETURN(CommitOutcome outcome, ApplyCommit(deltas, round.decision.step, round.combine, parameters, pool));
   if (!round.params_digest.empty() && outcome.params_digest != round.params_digest) {
     return absl::DataLossError(absl::StrCat("round ", round.decision.round, " done again: want parameters of digest ",
                                             round.params_digest, " as recorded, got ", outcome.params_digest));

@@ -154,8 +154,9 @@ absl::Status StateDatabase::StoreOne(const RoundDecidedRecord& record) {
   const Round round = record.decision.round;
   AUTOLOCO_RETURN_IF_ERROR(RunSql(
       &database_,
-      absl::StrCat("UPDATE rounds SET state = 'decided', step = ?, record = ? WHERE round = ? AND ", kUnfinished),
-      ToJson(record.decision.step).dump(), ToJson(record.record).dump(), round));
+      absl::StrCat("UPDATE rounds SET state = 'decided', step = ?, combine = ?, record = ? WHERE round = ? AND ", kUnfinished),
+      ToJson(record.decision.step).dump(), ToJson(combine_).dump(), ToJson(record.record).dump(),
+                                  round));
   AUTOLOCO_RETURN_IF_ERROR(RunSql(&database_, "DELETE FROM contributions WHERE round = ?", round));
   std::uint64_t position = 0;
   for (const StartCommit::Contribution& contribution : record.decision.contributions) {
@@ -309,6 +310,7 @@ absl::StatusOr<std::vector<DecidedRound>> StateDatabase::DecidedRounds(Round fro
     }
     AUTOLOCO_ASSIGN_OR_RETURN(std::vector<StartCommit::Contribution> contributions, Contributions(round));
     DecidedRound decided;
+    decided.combine = row.combine;
     decided.params_digest = row.params_digest;
     for (const StartCommit::Contribution& contribution : contributions) {
       AUTOLOCO_ASSIGN_OR_RETURN(std::string digest, AcceptedDigest(contribution.push));

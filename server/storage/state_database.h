@@ -18,6 +18,7 @@
 #include "common/base/ids.h"
 #include "server/core/core_state.h"
 #include "server/core/records.h"
+#include "server/kernels/robust_mean.h"
 #include "server/storage/database.h"
 
 namespace autoloco::server {
@@ -33,6 +34,7 @@ struct RunIdentity {
 // One committed or decided round, as it must be replayed.
 struct DecidedRound {
   StartCommit decision;
+  CombineRule combine;
   std::vector<std::string> payload_digests;  // of the contributions, in their order
   std::string params_digest;                 // of version round + 1; empty: not committed yet
 };
@@ -59,6 +61,8 @@ class StateDatabase {
   // Begins a run, or lets it go on from `state` alone, such as the one of a checkpoint: what was stored of its version
   // and later is gone, what is older stays. One transaction.
   absl::Status Begin(const RunIdentity& identity, const CoreState& state);
+  // How the deltas of rounds that are decided from now on are combined.
+  void SetCombineRule(const CombineRule& rule) { combine_ = rule; }
   // All records or none, durable when OK. They may be stored twice.
   absl::Status Store(std::span<const Record> records);
 
@@ -93,6 +97,7 @@ class StateDatabase {
   absl::StatusOr<std::vector<StartCommit::Contribution>> Contributions(Round round);
 
   Database database_;
+  CombineRule combine_;
 };
 
 }  // namespace autoloco::server

@@ -11,6 +11,7 @@
 
 #include "server/core/records.h"
 #include "server/core/types.h"
+#include "server/kernels/robust_mean.h"
 
 namespace autoloco::server {
 
@@ -103,6 +104,7 @@ struct RoundRow {
   RoundState round;            // but for its entries and its decision
   std::string state = "open";  // then decided, then committed; or aborted; or ended, where nothing was trained any more
   OuterStep step;              // once decided
+  CombineRule combine;         // of the deltas; once decided
   std::string params_digest;   // of version round + 1, once committed; empty: not known
   CommitStats stats;           // once committed
   std::string reason;          // where aborted
@@ -118,6 +120,7 @@ void VisitColumns(Row& row, Visitor visit) {
   visit("cursors_before", row.round.cursors_before);
   visit("record", row.round.record);
   visit("step", row.step);
+  visit("combine", row.combine);
   visit("params_digest", row.params_digest);
   visit("stats", row.stats);
   visit("reason", row.reason);
@@ -152,6 +155,7 @@ void VisitColumns(Row& row, Visitor visit) {
   visit("evaluation", entry.evaluation);
   visit("share", entry.share);
   visit("weight", entry.weight);
+  visit("clip", entry.clip);
 }
 
 // contributions: what a decided round sums, in order.

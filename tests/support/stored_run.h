@@ -115,7 +115,7 @@ class StoredRun {
       deltas.push_back({std::as_bytes(std::span<const char>(payloads[i])), i == 0 ? "a" : "b",
                         decision.contributions[i].weight});
     }
-    auto outcome = ApplyCommit(deltas, decision.step, parameters, &pool);
+    auto outcome = ApplyCommit(deltas, decision.step, {}, parameters, &pool);
     ASSERT_TRUE(outcome.ok()) << outcome.status();
     RoundOpenedRecord open;
     open.round.number = round;
