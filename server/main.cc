@@ -20,6 +20,7 @@
 #include "server/rpc/server.h"
 #include "server/rpc/settings.h"
 #include "server/runtime/event_loop.h"
+#include "server/runtime/memory_record_store.h"
 #include "server/stop_signal.h"
 #include "server/storage/checkpoint_store.h"
 #include "server/telemetry/prometheus_telemetry.h"
@@ -76,9 +77,10 @@ absl::StatusOr<int> Serve(const v1::ServerConfig& config) {
   WorkPool pool(ThreadCount(options));
   CommitRunner commits({clock, &parameters, checkpoints.get(), telemetry.get(), &pool, &inbox},
                        ToCommitSettings(config.run()));
-  RoundMachine core(core_config, initial.snapshot, clock->Now());
+  MemoryRecordStore records(&inbox);
+  RoundMachine core(core_config, StateOf(initial.snapshot), clock->Now());
   EventLoop loop(
-      {clock, &inbox, &core, &commits, &pool, telemetry.get(), &layout}, ToLoopSettings(config, initial.checkpoint),
+      {clock, &inbox, &core, &commits, &records, &pool, telemetry.get(), &layout}, ToLoopSettings(config, initial.checkpoint),
       parameters.Encode(initial.snapshot.version, initial.params_digest, config.run().codec().zstd_level(), &pool));
   OpenCalls open_calls(clock);
   const RpcContext context{clock, &inbox, telemetry.get(), state.run_id(), config.run(), &open_calls};

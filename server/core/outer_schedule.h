@@ -45,6 +45,7 @@ inline constexpr double kPlainRatioTolerance = 1e-9;
 struct OuterMomentum {
   double mu = 0.9;
   bool nesterov = true;
+  bool operator==(const OuterMomentum&) const = default;
 };
 
 // REQUIRES: 0 <= mu < 1. Without Nesterov's form every step is the plain one. An r that is negative or not finite counts as 1 (nothing is known of the round's work).
@@ -61,6 +62,7 @@ struct OuterSettings {
   OuterCorrection correction = OuterCorrection::kNone;
   double reference_learning_rate_sum = 0;  // of the round that needs no correction; not above 0: nothing is corrected
   bool final_average = false;              // the run's last step moves to the mean of the workers
+  bool equal_votes = false;                // median and trimmed mean: every contributor has the same share
 };
 
 // One outer step. Where factors.plain is false they replace the momentum.
@@ -70,6 +72,7 @@ struct OuterStep {
   OuterFactors factors;
   double ratio = 1;  // r
   bool final_average = false;
+  bool operator==(const OuterStep&) const = default;
 };
 
 struct OuterStepInput {

@@ -1,4 +1,4 @@
-// The inside of RoundMachine, shared by its three source files: sessions, pushes and pulls, rounds.
+// The inside of RoundMachine, shared by its source files: sessions, pushes and pulls, rounds, the end, what is recorded.
 #ifndef AUTOLOCO_SERVER_CORE_ROUND_MACHINE_IMPL_H_
 #define AUTOLOCO_SERVER_CORE_ROUND_MACHINE_IMPL_H_
 
@@ -13,24 +13,32 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "server/core/config.h"
+#include "server/core/core_state.h"
+#include "server/core/durable_outbox.h"
 #include "server/core/effects.h"
 #include "server/core/evaluation_book.h"
 #include "server/core/events.h"
+#include "server/core/interval_policy.h"
 #include "server/core/membership.h"
+#include "server/core/norm_admission.h"
 #include "server/core/open_round.h"
 #include "server/core/push_register.h"
+#include "server/core/records.h"
+#include "server/core/round_deadline.h"
 #include "server/core/round_machine.h"
 #include "server/core/types.h"
+#include "server/core/worker_speed.h"
 
 namespace autoloco::server {
 
 class RoundMachine::Impl {
  public:
-  Impl(const CoreConfig& config, const CoreSnapshot& snapshot, absl::Time now);
+  Impl(const CoreConfig& config, const CoreState& state, absl::Time now);
 
   void Step(absl::Time now, const Event& event, std::vector<Effect>* effects);
   std::optional<absl::Time> NextDeadline() const;
   RunStatus Status() const;
+  CoreState DurableState() const;
   const std::vector<RoundRecord>& History() const { return state_.history; }
 
  private:
@@ -38,7 +46,13 @@ class RoundMachine::Impl {
   struct PendingPush {
     PushKey key;
     std::string payload_digest;
+    std::uint64_t payload_bytes = 0;
     IntervalReport report;
+  };
+  // Work that goes on past its round, since late deltas count.
+  struct LateWork {
+    RoundEntry entry;
+    OpenRound::Times times;
   };
   // How the run is to end, once the last checkpoint is written.
   struct Ending {
@@ -46,6 +60,9 @@ class RoundMachine::Impl {
     Reason reason = Reason::kCompleted;
     std::string text;
   };
+
+  // round_machine_status.cc
+  void FillDeadline(RunStatus* status) const;
 
   // round_machine_sessions.cc
   void On(const HelloReceived& hello);
@@ -57,12 +74,18 @@ class RoundMachine::Impl {
   absl::Status CheckHello(const HelloReceived& hello) const;
   absl::Status CheckRoomFor(const std::string& name) const;
   void Join(const HelloReceived& hello);
+  // Whether the delta that `hello` names could still count, and why not; empty: it could.
+  std::string WhyNotHeld(const HelloReceived& hello) const;
+  void Welcome(const HelloReceived& hello, Member* member);
+  // Whether messages under `worker` are this member's: its own, or about the delta of an earlier life that it offered.
+  static bool SpeaksFor(const Member& member, const WorkerId& worker);
   void Reconnect(const HelloReceived& hello);
   // Whether the next worker's dataset may be another one: nothing was trained, and nobody is there who holds it.
   bool DataIsOpen() const;
   absl::Status CheckReady(const ReadyReceived& ready) const;
   void ResendAssignment(const Member& member);
   void ExpireLeases();
+  void Leave(Member* member, Reason reason, std::string text);
   // The member that speaks on `session` under this identity; null (and the session closed) where they do not match.
   Member* Speaker(Ticket session, const Sender& sender);
   void RefuseSession(Ticket session, const WorkerId& worker, const absl::Status& status);
@@ -80,62 +103,113 @@ class RoundMachine::Impl {
   bool AnswerIfRecorded(const PushOpened& push, const PushKey& key);
   bool AnswerIfClosed(const PushOpened& push, const PushKey& key);
   void RefusePushWith(Ticket ticket, const PushKey& key, Reason reason, absl::Status status);
-  void AnswerPushWith(Ticket ticket, const PushKey& key, const std::string& digest, PushOutcome outcome,
-                      std::string text);
-  void Deliver(Ticket ticket, const PendingPush& push);
+  void AnswerPushWith(Ticket ticket, const PendingPush& push, PushOutcome outcome, std::string text);
+  static PendingPush PendingOf(const PushOpened& push);
+  void Deliver(Ticket ticket, const PendingPush& push, const NormVerdict& verdict);
+  void Reject(Ticket ticket, const PendingPush& push, PushOutcome outcome, std::string text);
   void DropPendingPush(const PushKey& key);
   bool HasPendingPush(const std::string& worker) const;
+  const RoundEntry* EntryOf(const PushKey& key) const;
+  bool WillTakeLate(const PushKey& key) const;
 
   // round_machine.cc
-  void On(const CommitDone& done);
-  void On(const CheckpointDone& done);
+  void On(const RecordsStored&) {}  // Step has told the outbox
   void On(const TimerFired& fired);
   void On(const ShutdownRequested& shutdown);
   // Does everything that has become possible or due: opens, closes, finishes.
   void Advance();
+  void UpdateWaiting();
+  std::string WaitingText() const;
+  bool Stopping() const { return ending_.has_value() || shutting_down_; }
+  void Decide(DecisionKind kind, Reason reason, WorkerId worker, std::string text);
+
+  // round_machine_rounds.cc
+  void On(const CommitDone& done);
+  std::uint32_t WorkersNeeded() const;
   void OpenRoundIfReady();
   void StartTraining(const std::vector<Member*>& members);
+  void BeginRound();
   Assignment NextAssignment(const std::string& worker, std::uint32_t inner_steps);
   void CloseRoundIfDone();
   void CloseRound(Reason reason, std::string text);
   bool EndsWithThisRound() const;
   void AbortRound();
-  void ReleaseDeliveries();
-  std::optional<absl::Time> GraceDeadline() const;
+  void EndRound();
+  bool IsMissing(const std::string& name, const RoundEntry& entry) const;
   void BeginEvaluation(std::uint32_t parts);
   void FinishEvaluation();
+
+  // round_machine_elastic.cc
+  void On(const EvictAsked& asked);
+  std::vector<WorkerSpeeds::Share> ShareOut(const std::vector<std::string>& names) const;
+  static std::string SharesText(const std::vector<WorkerSpeeds::Share>& shares, std::uint32_t steps);
+  bool CarryOver(const Member& member);
+  void KeepLateWork();
+  bool IsWaitedFor(const RoundEntry& entry) const;
+  void JoinOpenRound(const Member& member);
+  std::optional<absl::Time> ExpectedClose() const;
+  AwaitedWork AwaitedOf(const std::string& name, const RoundEntry& entry) const;
+  RoundDeadline Deadline() const;
+  void TellDeadline();
+  NormVerdict JudgeNormOf(const PendingPush& push, double norm) const;
+  void LearnFromDelivery(const std::string& name, const RoundEntry& entry);
+  void LearnFromProgress(const std::string& name, const Progress& progress);
+  absl::Status Evict(const std::string& name);
+  absl::Status Readmit(const std::string& name);
+
+  // round_machine_ending.cc
+  void On(const CheckpointDone& done);
   void StartFinishing();
+  void AssignEvaluation();
   void FinishIfEvaluated();
+  void EndCompleted();
   void End(Ending ending);
   void EndIfStored();
   void StartCheckpointOf();
-  void UpdateWaiting();
-  std::uint32_t WorkersNeeded() const;
-  bool IsMissing(const std::string& name, const RoundEntry& entry) const;
-  std::string WaitingText() const;
-  bool Stopping() const { return ending_.has_value() || shutting_down_; }
+  Round FirstRoundKept(Version version) const;
 
-  void Decide(DecisionKind kind, Reason reason, WorkerId worker, std::string text);
+  // round_machine_records.cc. Everything that DurableState holds is recorded in the step that changes it; of state_,
+  // participants_ and data_ it is enough to set run_changed_.
+  void Restore(const CoreState& state);
+  void RestoreRound(const RoundState& round);
+  void RestoreEvaluation();
+  void RecordMember(const Member& member);
+  void RecordEntry(const std::string& name);
+  void RecordOpening();
+
   template <typename T>
   void Emit(T effect) {
-    effects_->push_back(Effect(std::move(effect)));
+    effects_.push_back(Effect(std::move(effect)));
+  }
+  template <typename T>
+  void Record(T record) {
+    records_.push_back(server::Record(std::move(record)));
   }
 
   const CoreConfig config_;
   absl::Time now_;
-  std::vector<Effect>* effects_ = nullptr;  // of the Step under way
+  // Of the step under way.
+  std::vector<Effect> effects_;
+  std::vector<server::Record> records_;
+  bool run_changed_ = false;
+  bool timer_fired_ = false;
+  DurableOutbox outbox_;
 
   RunPhase phase_ = RunPhase::kWaiting;
   CoreSnapshot state_;
   Membership members_;
   std::set<std::string> participants_;  // strict mode: the names of the first round; empty before it
-  std::optional<std::pair<std::uint64_t, std::uint64_t>> data_;  // samples and hash that shared data must have
+  std::optional<DataIdentity> data_;    // that shared data must have
 
-  OpenRound round_;  // meaningful in kTraining and kCommitting; its entries also in kFinishing (evaluation only)
-  CoreSnapshot before_round_;  // what an aborted round goes back to
+  OpenRound round_;           // the last one; where round_open_, the one that is open, decided or finishing
+  bool round_open_ = false;   // stays so when the process ends: the round goes on after the restart
+  bool commit_again_ = false; // restored with a decided round: its commit has to run again
   std::map<Ticket, PendingPush> pending_;
   PushRegister register_;
   EvaluationBook evaluations_;
+  WorkerSpeeds speeds_;                       // learned anew after a restart
+  std::map<std::string, double> last_shares_;  // of the last commit, by worker
+  std::map<std::string, LateWork> carried_;    // from the last round to the next one
 
   std::uint32_t last_applied_ = 0;
   std::optional<absl::Time> waiting_since_;  // too few workers since then
@@ -145,6 +219,7 @@ class RoundMachine::Impl {
   std::optional<Version> checkpoint_started_;  // newest version whose checkpoint was started
   std::optional<Version> checkpoint_stored_;   // newest one that succeeded
   std::uint32_t checkpoints_under_way_ = 0;
+  bool evaluated_ = false;  // the last version
   bool shutting_down_ = false;
   std::string shutdown_text_;
   std::optional<Ending> ending_;

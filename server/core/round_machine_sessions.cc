@@ -44,6 +44,7 @@ absl::Status RoundMachine::Impl::CheckRoomFor(const std::string& name) const {
     return absl::FailedPreconditionError(absl::StrCat(
         "strict run: its workers are ", absl::StrJoin(participants_, ", "), "; ", name, " is not one of them"));
   }
+  if (known != nullptr && !known->alive && known->reason == Reason::kEvicted) return absl::PermissionDeniedError(known->text);
   if (takes_over) return absl::OkStatus();
   const std::uint32_t alive = members_.AliveCount();
   if (config_.strict && participants_.empty() && alive >= config_.min_workers) {
@@ -64,6 +65,7 @@ void RoundMachine::Impl::Join(const HelloReceived& hello) {
     return;
   }
   const Incarnation incarnation = state_.next_incarnation++;
+  run_changed_ = true;
   Member* known = members_.Find(name);
   if (known != nullptr && known->alive) {
     Decide(DecisionKind::kMembership, Reason::kReplaced, known->id, absl::StrCat("by incarnation ", incarnation));
@@ -74,8 +76,50 @@ void RoundMachine::Impl::Join(const HelloReceived& hello) {
     }
   }
   Member* member = members_.Begin(name, incarnation, hello.session, now_);
-  Emit(SendWelcome{hello.session, incarnation, state_.version});
+  RecordMember(*member);
+  Welcome(hello, member);
   if (ended_) Emit(SendDrain{member->session, phase_ == RunPhase::kDone, "the run is complete"});
+}
+
+void RoundMachine::Impl::Welcome(const HelloReceived& hello, Member* member) {
+  SendWelcome welcome{hello.session, member->id.incarnation, state_.version};
+  if (hello.held) {
+    const RecordedPush* const recorded =
+        register_.Find({{member->id.name, hello.held->incarnation}, hello.held->round, hello.held->fragment});
+    const bool ours = hello.held->run_id == config_.run_id;
+    if (ours && recorded != nullptr) welcome.held_outcome = recorded->outcome;
+    welcome.held_reason = WhyNotHeld(hello);
+    welcome.send_held = welcome.held_reason.empty();
+    Decide(DecisionKind::kMembership, Reason::kOffered, member->id,
+           absl::StrCat("of incarnation ", hello.held->incarnation, " for round ", hello.held->round, ": ",
+                        welcome.send_held ? "awaited" : welcome.held_reason));
+  }
+  member->offer.reset();
+  if (welcome.send_held) member->offer = Member::Offer{hello.held->incarnation, hello.held->round};
+  Emit(std::move(welcome));
+}
+
+std::string RoundMachine::Impl::WhyNotHeld(const HelloReceived& hello) const {
+  const HeldDelta& held = *hello.held;
+  if (held.run_id != config_.run_id) return absl::StrCat("it is of run ", held.run_id);
+  const std::string& name = hello.sender.worker.name;
+  if (const RecordedPush* recorded = register_.Find({{name, held.incarnation}, held.round, held.fragment})) {
+    return absl::StrCat("it is recorded as ", PushOutcomeName(recorded->outcome));
+  }
+  if (phase_ != RunPhase::kTraining || held.round != round_.number) {
+    return absl::StrCat("round ", held.round, " is not open");
+  }
+  const auto it = round_.entries.find(name);
+  if (it == round_.entries.end() || it->second.incarnation != held.incarnation) {
+    return absl::StrCat("that incarnation has no part in round ", held.round);
+  }
+  if (it->second.delivered || it->second.rejected) return absl::StrCat("round ", held.round, " has one already");
+  return "";
+}
+
+bool RoundMachine::Impl::SpeaksFor(const Member& member, const WorkerId& worker) {
+  return member.id == worker ||
+         (member.offer && member.id.name == worker.name && member.offer->incarnation == worker.incarnation);
 }
 
 void RoundMachine::Impl::Reconnect(const HelloReceived& hello) {
@@ -99,8 +143,9 @@ void RoundMachine::Impl::Reconnect(const HelloReceived& hello) {
   members_.Bind(member, hello.session, now_);
   member->last_seen = now_;
   Decide(DecisionKind::kMembership, Reason::kReconnected, id, "");
-  Emit(SendWelcome{hello.session, id.incarnation, state_.version});
+  Welcome(hello, member);
   ResendAssignment(*member);
+  JoinOpenRound(*member);
   if (ended_) Emit(SendDrain{member->session, phase_ == RunPhase::kDone, "the run is complete"});
 }
 
@@ -129,10 +174,10 @@ absl::Status RoundMachine::Impl::CheckReady(const ReadyReceived& ready) const {
     return absl::FailedPreconditionError("layout: equal tensors, but another hash");
   }
   if (ready.data_samples == 0) return absl::FailedPreconditionError("data: the worker has no training sample");
-  if (config_.shared_data && data_ && !DataIsOpen() && *data_ != std::make_pair(ready.data_samples, ready.data_hash)) {
+  if (config_.shared_data && data_ && !DataIsOpen() && *data_ != DataIdentity{ready.data_samples, ready.data_hash}) {
     return absl::FailedPreconditionError(
-        absl::StrCat("data: workers share one dataset (data.sharing); the run's has ", data_->first,
-                     " samples and hash ", absl::Hex(data_->second, absl::kZeroPad16), ", this worker's ",
+        absl::StrCat("data: workers share one dataset (data.sharing); the run's has ", data_->samples,
+                     " samples and hash ", absl::Hex(data_->hash, absl::kZeroPad16), ", this worker's ",
                      ready.data_samples, " and ", absl::Hex(ready.data_hash, absl::kZeroPad16)));
   }
   return absl::OkStatus();
@@ -144,21 +189,26 @@ void RoundMachine::Impl::On(const ReadyReceived& ready) {
   const absl::Status status = CheckReady(ready);
   if (!status.ok()) {
     RefuseSession(ready.session, member->id, status);
-    members_.Leave(member, Reason::kRefused, std::string(status.message()), now_);
+    Leave(member, Reason::kRefused, std::string(status.message()));
     return;
   }
-  data_ = std::make_pair(ready.data_samples, ready.data_hash);
+  data_ = DataIdentity{ready.data_samples, ready.data_hash};
+  run_changed_ = true;
   member->ready = true;
+  member->offer.reset();
   member->base_version = ready.version;
+  RecordMember(*member);
   Decide(DecisionKind::kMembership, Reason::kJoined, member->id, absl::StrCat("holds version ", ready.version));
   // Strict mode: the successor of a lost worker does its interval, since no other may.
   const auto it = round_.entries.find(member->id.name);
   if (config_.strict && phase_ == RunPhase::kTraining && it != round_.entries.end() && !it->second.delivered) {
     it->second.incarnation = member->id.incarnation;
     it->second.rejected = false;
+    RecordEntry(member->id.name);
     Decide(DecisionKind::kRound, Reason::kReassigned, member->id, "");
     Emit(SendAssignment{member->session, it->second.assignment});
   }
+  JoinOpenRound(*member);
 }
 
 void RoundMachine::Impl::On(const ProgressReceived& progress) {
@@ -166,8 +216,13 @@ void RoundMachine::Impl::On(const ProgressReceived& progress) {
   if (member == nullptr) return;
   member->progress = progress.progress;
   member->progress.evaluation.reset();
+  LearnFromProgress(member->id.name, member->progress);
   const auto& part = progress.progress.evaluation;
-  if (part && round_.entries.count(member->id.name) != 0) evaluations_.Add(member->id.name, *part);
+  const auto entry = round_.entries.find(member->id.name);
+  if (part && entry != round_.entries.end() && evaluations_.Add(member->id.name, *part)) {
+    entry->second.evaluation = *part;
+    RecordEntry(member->id.name);
+  }
   if (evaluations_.Complete()) FinishEvaluation();
 }
 
@@ -176,7 +231,7 @@ void RoundMachine::Impl::On(const GoodbyeReceived& goodbye) {
   if (member == nullptr) return;
   Emit(CloseSession{goodbye.session, absl::OkStatus()});
   Decide(DecisionKind::kMembership, Reason::kGoodbye, member->id, goodbye.reason);
-  members_.Leave(member, Reason::kGoodbye, goodbye.reason, now_);
+  Leave(member, Reason::kGoodbye, goodbye.reason);
 }
 
 void RoundMachine::Impl::On(const SessionClosed& closed) {
@@ -188,7 +243,7 @@ void RoundMachine::Impl::On(const SessionClosed& closed) {
 
 void RoundMachine::Impl::On(const WorkerHeard& heard) {
   Member* member = members_.Find(heard.sender.worker.name);
-  if (member != nullptr && member->id == heard.sender.worker && member->alive) member->last_seen = now_;
+  if (member != nullptr && member->alive && SpeaksFor(*member, heard.sender.worker)) member->last_seen = now_;
 }
 
 void RoundMachine::Impl::ExpireLeases() {
@@ -200,11 +255,18 @@ void RoundMachine::Impl::ExpireLeases() {
                                                                                    " was ", text, "; join anew"))});
     }
     Decide(DecisionKind::kMembership, Reason::kLeaseExpired, member.id, text);
-    members_.Leave(&member, Reason::kLeaseExpired, text, now_);
+    Leave(&member, Reason::kLeaseExpired, text);
   }
   for (const WorkerId& id : members_.Forget(now_ - absl::Hours(1))) {
+    Record(MemberForgottenRecord{id.name});
+    speeds_.Forget(id.name);
     Decide(DecisionKind::kMembership, Reason::kForgotten, id, "");
   }
+}
+
+void RoundMachine::Impl::Leave(Member* member, Reason reason, std::string text) {
+  members_.Leave(member, reason, std::move(text), now_);
+  RecordMember(*member);
 }
 
 Member* RoundMachine::Impl::Speaker(Ticket session, const Sender& sender) {

@@ -7,13 +7,14 @@
 #include <iomanip>
 
 #include "server/ctl/command.h"
+#include "server/ctl/evict_command.h"
 #include "server/ctl/rounds_command.h"
 #include "server/ctl/status_command.h"
 
 namespace autoloco::server {
 namespace {
 
-constexpr std::array<const Command*, 2> kCommands = {&kStatusCommand, &kRoundsCommand};
+constexpr std::array<const Command*, 3> kCommands = {&kStatusCommand, &kRoundsCommand, &kEvictCommand};
 
 void PrintHelp(std::ostream& out) {
   out << "Usage: autoloco COMMAND [OPTIONS]\n\n"

@@ -18,8 +18,9 @@ namespace {
   std::abort();
 }
 
-OuterCoefficients ToCoefficients(const OuterStep& step) {
+OuterCoefficients ToCoefficients(const OuterStep& step, const CombineRule& combine) {
   OuterCoefficients coefficients{step.learning_rate, step.momentum.mu, step.momentum.nesterov};
+  coefficients.combine = combine;
   const OuterFactors& factors = step.factors;
   if (!factors.plain) coefficients.corrected = CorrectedStep{factors.a, factors.c, factors.p, factors.g};
   return coefficients;
@@ -54,7 +55,8 @@ void CommitRunner::RunCommit(const CommitJob& job) {
   }
   ParameterStore& parameters = *tools_.parameters;
   const absl::StatusOr<OuterStepStatistics> statistics =
-      ApplyOuterStep(contributions, ToCoefficients(job.step), parameters.params(), parameters.momentum(), tools_.pool);
+      ApplyOuterStep(contributions, ToCoefficients(job.step, settings_.combine), parameters.params(),
+                     parameters.momentum(), tools_.pool);
   if (!statistics.ok()) EndProcess(job.round, statistics.status().ToString());
   if (!statistics->finite) EndProcess(job.round, "the outer step gave values that are not finite: the run diverged");
 

@@ -14,6 +14,7 @@
 #include "common/codec/delta_codec.h"
 #include "server/core/outer_schedule.h"
 #include "server/core/types.h"
+#include "server/kernels/robust_mean.h"
 #include "server/runtime/inbox.h"
 #include "server/runtime/parameter_store.h"
 #include "server/runtime/payload.h"
@@ -36,6 +37,7 @@ class CommitRunner {
   struct Settings {
     Codec codec = Codec::kFp32;  // of the payloads
     int zstd_level = 1;          // of the snapshot
+    CombineRule combine;         // how the deltas become one
   };
 
   CommitRunner(const Tools& tools, const Settings& settings) : tools_(tools), settings_(settings) {}

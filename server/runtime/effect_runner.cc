@@ -7,13 +7,6 @@
 namespace autoloco::server {
 
 void EffectRunner::Run(const std::vector<Effect>& effects, Instant now) {
-  admission_reason_ = "refused";
-  for (const Effect& effect : effects) {
-    const Decision* decision = std::get_if<Decision>(&effect);
-    if (decision != nullptr && decision->kind == DecisionKind::kAdmission) {
-      admission_reason_ = ReasonName(decision->reason);
-    }
-  }
   for (const Effect& effect : effects) {
     std::visit([this, now](const auto& concrete) { Do(concrete, now); }, effect);
   }
@@ -25,8 +18,31 @@ void EffectRunner::Do(const AnswerPush& effect, Instant) {
 }
 
 void EffectRunner::Do(const RefusePush& effect, Instant) {
-  telemetry_->OnPushAnswered(admission_reason_);
+  telemetry_->OnPushAnswered(ReasonName(effect.reason));
   calls_->pushes().Refuse(effect.ticket, effect.status);
+}
+
+void EffectRunner::Do(const DropSpooled& effect, Instant) {
+  payloads_->Drop(effect.push);
+  records_->DropSpooled(effect.push);
+}
+
+void EffectRunner::Do(const DropSpooledBefore& effect, Instant) {
+  payloads_->DropBefore(effect.round);
+  records_->DropSpooledBefore(effect.round);
+}
+
+void EffectRunner::Do(const StoreRecords& effect, Instant) {
+  RecordBatch batch{effect.sequence, effect.records, {}};
+  for (const Record& record : effect.records) {
+    const PushRecord* push = std::get_if<PushRecord>(&record);
+    if (push == nullptr || push->payload == 0) continue;
+    payloads_->Keep(push->payload, push->key);
+    std::shared_ptr<Payload> payload = payloads_->Find(push->key);
+    AUTOLOCO_CHECK(payload != nullptr);
+    batch.payloads.push_back({push->key, std::move(payload)});
+  }
+  records_->Store(std::move(batch));
 }
 
 void EffectRunner::Do(const StartCommit& effect, Instant) {
@@ -35,16 +51,16 @@ void EffectRunner::Do(const StartCommit& effect, Instant) {
   job.round = effect.round;
   job.step = effect.step;
   for (const StartCommit::Contribution& contribution : effect.contributions) {
-    std::shared_ptr<Payload> payload = payloads_->Find(contribution.payload);
+    std::shared_ptr<Payload> payload = payloads_->Find(contribution.push);
     AUTOLOCO_CHECK(payload != nullptr);
-    job.deltas.push_back({std::move(payload), contribution.worker, contribution.weight});
-    committing_.push_back(contribution.payload);
+    job.deltas.push_back({std::move(payload), contribution.push.worker.name, contribution.weight});
+    committing_.push_back(contribution.push);
   }
   commits_->Commit(std::move(job));
 }
 
 void EffectRunner::OnCommitFinished() {
-  for (const Ticket ticket : committing_) payloads_->Drop(ticket);
+  for (const PushKey& push : committing_) payloads_->Drop(push);
   committing_.clear();
 }
 

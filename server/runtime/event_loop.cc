@@ -13,7 +13,7 @@ EventLoop::EventLoop(const Tools& tools, const Settings& settings, std::shared_p
       payloads_(settings.push_bytes_in_flight_max, settings.chunk_bytes_max),
       calls_(settings.limits, PushTable::Tools{tools.layout, settings.codec, tools.pool, tools.inbox, &payloads_,
                                                tools.telemetry, &events_}),
-      runner_(&calls_, &payloads_, tools.commits, tools.telemetry),
+      runner_(&calls_, &payloads_, tools.commits, tools.records, tools.telemetry),
       checkpoint_(settings.checkpoint),
       timers_from_(started_),
       next_tick_(started_),
@@ -130,6 +130,8 @@ void EventLoop::Handle(const CheckpointFinished& input) {
   if (input.result.ok()) checkpoint_ = input.result->path;
   events_.push_back(CheckpointDone{input.version, input.result.status()});
 }
+
+void EventLoop::Handle(const RecordsStored& input) { events_.push_back(input); }
 
 void EventLoop::Handle(const ShutdownAsked& input) { events_.push_back(ShutdownRequested{input.reason}); }
 

@@ -34,6 +34,7 @@ class EventLoop {
     Inbox* inbox = nullptr;
     RoundMachine* core = nullptr;  // the loop's own from Start on
     CommitRunner* commits = nullptr;
+    RecordStore* records = nullptr;
     WorkPool* pool = nullptr;
     Telemetry* telemetry = nullptr;
     const Layout* layout = nullptr;  // also read by checks under way on the pool: outlives that one too
@@ -52,6 +53,9 @@ class EventLoop {
   ~EventLoop();
   EventLoop(const EventLoop&) = delete;
   EventLoop& operator=(const EventLoop&) = delete;
+
+  // Before Start: a payload that the core's open round was given in a former process.
+  void TakeOver(const KeptPayload& kept) { payloads_.Put(kept.key, kept.payload); }
 
   // Starts the thread.
   void Start();
@@ -86,6 +90,7 @@ class EventLoop {
   void Handle(const RoundsParked& input);
   void Handle(const CommitFinished& input);
   void Handle(const CheckpointFinished& input);
+  void Handle(const RecordsStored& input);
   void Handle(const ShutdownAsked& input);
   void Handle(const CloseCalls& input);
   void Handle(const StopLoop& input);

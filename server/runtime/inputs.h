@@ -78,6 +78,7 @@ struct PushChecked {
   absl::Status status;
   bool finite = true;
   std::string non_finite;
+  double norm = 0;
 };
 struct PullParked {
   PullCall* call = nullptr;
@@ -99,6 +100,11 @@ struct StatusParked {
 struct RoundsParked {
   RoundsCall* call = nullptr;
 };
+// Answered by ending it with a status.
+struct EvictParked {
+  Call* call = nullptr;
+  EvictAsked event;
+};
 
 // ---------------------------------------------------------------------------------------------------- slow work
 struct CommitFinished {
@@ -109,6 +115,8 @@ struct CheckpointFinished {
   Version version = 0;
   absl::StatusOr<StoredCheckpoint> result;
 };
+
+// RecordsStored (server/core/events.h) is posted as it is.
 
 // ---------------------------------------------------------------------------------------------------- the process
 // The operator asked for an orderly end.
@@ -122,8 +130,8 @@ struct StopLoop {};
 
 using Input = std::variant<CallRejected, SessionOpened, SessionRead, SessionMalformed, SessionEnded, SessionWritten,
                            PushStarted, PushHeaderRead, PushMalformed, PushPayloadEnded, PushAbandoned, PushChecked,
-                           PullParked, PullEnded, PushStatusParked, StatusParked, RoundsParked, CommitFinished, CheckpointFinished,
-                           ShutdownAsked, CloseCalls, StopLoop>;
+                           PullParked, PullEnded, PushStatusParked, StatusParked, RoundsParked, EvictParked,
+                           CommitFinished, CheckpointFinished, RecordsStored, ShutdownAsked, CloseCalls, StopLoop>;
 
 }  // namespace autoloco::server
 

@@ -4,14 +4,18 @@
 #define AUTOLOCO_SERVER_RUNTIME_PORTS_H_
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "server/core/effects.h"
+#include "server/core/records.h"
 #include "server/core/types.h"
+#include "server/runtime/payload.h"
 
 namespace autoloco::server {
 
@@ -35,6 +39,32 @@ class CheckpointStore {
   // Durable and complete when it returns OK; on an error nothing that was there before is lost. Removes checkpoints
   // beyond the number to keep, never the newest one whose tensors are all finite.
   virtual absl::StatusOr<StoredCheckpoint> Write(const CheckpointContent& content) = 0;
+};
+
+// The payload of an accepted push.
+struct KeptPayload {
+  PushKey key;
+  std::shared_ptr<Payload> payload;  // whole
+};
+
+// What one step of the core has recorded.
+struct RecordBatch {
+  std::uint64_t sequence = 0;
+  std::vector<Record> records;
+  std::vector<KeptPayload> payloads;  // of the accepted pushes among the records
+};
+
+// Called by the event loop's thread: returns at once, the work is done elsewhere.
+class RecordStore {
+ public:
+  virtual ~RecordStore() = default;
+  // Makes the batch durable: first the payloads, then all of its records or none, after the batches before it. Then
+  // RecordsStored is posted to the loop's inbox; one for several batches will do. A batch is never skipped: one that
+  // cannot be stored is tried again, and those after it wait.
+  virtual void Store(RecordBatch batch) = 0;
+  // This payload, or all of earlier rounds, will not be needed any more.
+  virtual void DropSpooled(const PushKey& push) = 0;
+  virtual void DropSpooledBefore(Round round) = 0;
 };
 
 enum class Direction { kPush, kPull };

@@ -156,6 +156,17 @@ class FakeTelemetry final : public Telemetry {
   std::optional<RunPhase> told_phase_ ABSL_GUARDED_BY(mutex_);
 };
 
+// Keeps what it is given and never says that it is stored.
+struct FakeRecordStore final : RecordStore {
+  void Store(RecordBatch batch) override { batches.push_back(std::move(batch)); }
+  void DropSpooled(const PushKey& push) override { dropped.push_back(push); }
+  void DropSpooledBefore(Round round) override { dropped_before = round; }
+
+  std::vector<RecordBatch> batches;
+  std::vector<PushKey> dropped;
+  std::optional<Round> dropped_before;
+};
+
 // Copies what it is given, or fails when told to.
 struct FakeCheckpointStore final : CheckpointStore {
   absl::StatusOr<StoredCheckpoint> Write(const CheckpointContent& content) override {

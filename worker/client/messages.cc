@@ -40,10 +40,19 @@ v1::Identity ToProto(const Identity& identity, absl::string_view worker) {
   return proto;
 }
 
-v1::WorkerMessage HelloMessage(const Identity& identity, absl::string_view worker) {
+v1::WorkerMessage HelloMessage(const Identity& identity, absl::string_view worker,
+                               const std::optional<HeldDelta>& held) {
   v1::WorkerMessage message;
   message.mutable_hello()->set_protocol_version(kProtocolVersion);
   *message.mutable_hello()->mutable_identity() = ToProto(identity, worker);
+  if (held) {
+    v1::HeldDelta& proto = *message.mutable_hello()->mutable_held();
+    proto.set_run_id(held->owner.run_id);
+    proto.set_incarnation(held->owner.incarnation);
+    proto.set_round(held->assignment.round);
+    proto.set_fragment(0);
+    proto.set_payload_digest(held->digest);
+  }
   return message;
 }
 
@@ -84,9 +93,11 @@ v1::WorkerMessage GoodbyeMessage(const Identity& identity, absl::string_view wor
   return message;
 }
 
-v1::PushHeader PushHeaderMessage(const Identity& identity, absl::string_view worker, const EncodedDelta& delta) {
+v1::PushHeader PushHeaderMessage(const PushJob& job, absl::string_view worker) {
+  const EncodedDelta& delta = *job.delta;
   v1::PushHeader header;
-  *header.mutable_identity() = ToProto(identity, worker);
+  *header.mutable_identity() = ToProto(job.identity, worker);
+  header.set_leaving(job.leaving);
   header.set_round(delta.round);
   header.set_fragment(0);
   header.set_payload_digest(delta.digest);

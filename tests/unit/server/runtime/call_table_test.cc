@@ -61,6 +61,21 @@ TEST_F(CallTableTest, AnswersPushStatus) {
   EXPECT_EQ(table_.size(), 0);
 }
 
+TEST_F(CallTableTest, EvictionsAreAnsweredByTheCore) {
+  FakePullCall done;
+  FakePullCall closed;
+  table_.On(EvictParked{&done, EvictAsked{1, "w", false}});
+  table_.On(EvictParked{&closed, EvictAsked{2, "w", true}});
+  EXPECT_EQ(events_.size(), 2);
+  EXPECT_EQ(table_.size(), 2);
+  table_.Answer(AnswerEvict{1, absl::NotFoundError("w")});
+  table_.Answer(AnswerEvict{9, absl::OkStatus()});
+  EXPECT_EQ(done.ended->code(), absl::StatusCode::kNotFound);
+  table_.Close(kStart);
+  EXPECT_EQ(closed.ended->code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(table_.size(), 0);
+}
+
 TEST_F(CallTableTest, RejectedCallsEndWithTheirStatus) {
   FakePullCall pull;
   table_.On(CallRejected{&pull, absl::InvalidArgumentError("name")});

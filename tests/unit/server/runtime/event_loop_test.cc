@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "server/runtime/memory_record_store.h"
 #include "tests/support/runtime_fakes.h"
 
 namespace autoloco::server {
@@ -45,8 +46,9 @@ class EventLoopTest : public ::testing::Test {
   FakeTelemetry telemetry_;
   WorkPool pool_{1};
   CommitRunner commits_{{clock_, &parameters_, &checkpoints_, &telemetry_, &pool_, &inbox_}, {}};
-  RoundMachine core_{Config(), CoreSnapshot(), clock_->Now()};
-  EventLoop loop_{{clock_, &inbox_, &core_, &commits_, &pool_, &telemetry_, &layout_},
+  RoundMachine core_{Config(), CoreState(), clock_->Now()};
+  MemoryRecordStore records_{&inbox_};
+  EventLoop loop_{{clock_, &inbox_, &core_, &commits_, &records_, &pool_, &telemetry_, &layout_},
                   {.codec = Codec::kFp32,
                    .limits = {},
                    .push_bytes_in_flight_max = 10000,

@@ -76,9 +76,11 @@ TEST_F(PushTableTest, AWholePayloadIsCheckedAndAnswered) {
   const auto verified = OnlyEvent<PushVerified>();
   EXPECT_TRUE(verified.status.ok()) << verified.status;
   EXPECT_TRUE(verified.finite);
+  const PushKey key{{"w", 1}, 0, 0};
+  payloads_.Keep(kTicket, key);
   table_.Answer({kTicket, PushOutcome::kAccepted, "", false});
   EXPECT_EQ(call_.outcome, PushOutcome::kAccepted);
-  EXPECT_NE(payloads_.Find(kTicket), nullptr) << "an accepted payload stays for the commit";
+  EXPECT_NE(payloads_.Find(key), nullptr) << "an accepted payload stays for the commit";
   EXPECT_EQ(payloads_.in_flight_bytes(), 0);
   EXPECT_EQ(table_.size(), 0);
   EXPECT_EQ(table_.bytes_received(), payload_.size());
