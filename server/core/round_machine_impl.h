@@ -24,6 +24,7 @@
 #include "server/core/push_register.h"
 #include "server/core/records.h"
 #include "server/core/round_machine.h"
+#include "server/core/token_ledger.h"
 #include "server/core/types.h"
 
 namespace autoloco::server {
@@ -110,11 +111,13 @@ class RoundMachine::Impl {
   void OpenRoundIfReady();
   void StartTraining(const std::vector<Member*>& members);
   void BeginRound();
+  void OpenLease(const WorkerId& worker, const Assignment& assignment);
   Assignment NextAssignment(const std::string& worker, std::uint32_t inner_steps);
   void CloseRoundIfDone();
   void CloseRound(Reason reason, std::string text);
   bool EndsWithThisRound() const;
   void AbortRound();
+  void SettleLeases();
   void EndRound();
   bool IsMissing(const std::string& name, const RoundEntry& entry) const;
   std::optional<absl::Time> GraceDeadline() const;
@@ -168,6 +171,7 @@ class RoundMachine::Impl {
   bool commit_again_ = false; // restored with a decided round: its commit has to run again
   std::map<Ticket, PendingPush> pending_;
   PushRegister register_;
+  TokenLedger ledger_;
   EvaluationBook evaluations_;
 
   std::uint32_t last_applied_ = 0;

@@ -37,6 +37,7 @@ void RoundMachine::Impl::StartTraining(const std::vector<Member*>& members) {
     RoundEntry& entry = round_.entries[member->id.name];
     entry.incarnation = member->id.incarnation;
     entry.assignment = NextAssignment(member->id.name, round_.inner_steps);
+    OpenLease(member->id, entry.assignment);
   }
   if (config_.strict && participants_.empty()) participants_.insert(names.begin(), names.end());
   BeginEvaluation(static_cast<std::uint32_t>(members.size()));
@@ -48,6 +49,10 @@ void RoundMachine::Impl::StartTraining(const std::vector<Member*>& members) {
   for (const Member* member : members) {
     if (member->session != 0) Emit(SendAssignment{member->session, round_.entries[member->id.name].assignment});
   }
+}
+
+void RoundMachine::Impl::OpenLease(const WorkerId& worker, const Assignment& assignment) {
+  ledger_.Open({assignment.round, round_.attempt, worker}, assignment.sample_count * config_.tokens_per_sample);
 }
 
 // An empty round of the current version: RecordOpening once it has its entries.
@@ -173,9 +178,24 @@ void RoundMachine::Impl::AbortRound() {
   state_.rounds_aborted++;
   run_changed_ = true;
   register_.Forget(round_.number);
+  ledger_.LoseRound(round_.number);
   Record(RoundAbortedRecord{round_.number, round_.attempt, text});
   EndRound();
   phase_ = RunPhase::kWaiting;
+}
+
+// The tokens of a round that was committed. Those of workers that may still deliver stay out.
+void RoundMachine::Impl::SettleLeases() {
+  for (const auto& [name, entry] : round_.entries) {
+    const WorkerId worker{name, entry.incarnation};
+    if (entry.delivered) {
+      const LeaseFate fate = entry.share > 0 ? LeaseFate::kApplied : LeaseFate::kRejected;
+      ledger_.End(entry.assignment.round, worker, fate, entry.report.tokens);
+    } else if (IsMissing(name, entry)) {
+      ledger_.Lose(entry.assignment.round, worker);
+    }
+  }
+  if (round_.number >= PushRegister::kRoundsKept) ledger_.LoseBefore(round_.number - PushRegister::kRoundsKept + 1);
 }
 
 void RoundMachine::Impl::EndRound() {
@@ -202,6 +222,7 @@ void RoundMachine::Impl::On(const CommitDone& done) {
   ObserveRound(config_.interval, round_.record, &state_.interval);
   state_.history.push_back(round_.record);
   register_.Trim(round_.number);
+  SettleLeases();
   run_changed_ = true;
   Record(RoundCommittedRecord{round_.number, done.params_digest, done.stats, round_.record});
   Emit(RoundCommitted{round_.number, last_applied_, static_cast<std::uint32_t>(round_.entries.size()),

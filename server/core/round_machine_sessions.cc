@@ -74,6 +74,7 @@ void RoundMachine::Impl::Join(const HelloReceived& hello) {
                                             incarnation, "; is the name used twice?"))});
     }
   }
+  ledger_.LoseBefore(state_.version, name);  // of its earlier lives
   Member* member = members_.Begin(name, incarnation, hello.session, now_);
   RecordMember(*member);
   Emit(SendWelcome{hello.session, incarnation, state_.version});
@@ -158,7 +159,9 @@ void RoundMachine::Impl::On(const ReadyReceived& ready) {
   // Strict mode: the successor of a lost worker does its interval, since no other may.
   const auto it = round_.entries.find(member->id.name);
   if (config_.strict && phase_ == RunPhase::kTraining && it != round_.entries.end() && !it->second.delivered) {
+    ledger_.Lose(round_.number, {member->id.name, it->second.incarnation});
     it->second.incarnation = member->id.incarnation;
+    OpenLease(member->id, it->second.assignment);
     it->second.rejected = false;
     RecordEntry(member->id.name);
     Decide(DecisionKind::kRound, Reason::kReassigned, member->id, "");
@@ -219,6 +222,7 @@ void RoundMachine::Impl::ExpireLeases() {
 
 void RoundMachine::Impl::Leave(Member* member, Reason reason, std::string text) {
   members_.Leave(member, reason, std::move(text), now_);
+  ledger_.LoseBefore(state_.version, member->id.name);
   RecordMember(*member);
 }
 

@@ -80,6 +80,10 @@ std::string Summary(const v1::Status& status) {
   }
   absl::StrAppendFormat(&text, "workers     %d alive, %d assigned, %d contributed, %d applied in the last commit\n",
                         status.alive(), status.assigned(), status.contributed(), status.applied());
+  const v1::TokenLedger& ledger = status.ledger();
+  absl::StrAppendFormat(&text, "tokens      %d leased: %d applied, %d late, %d rejected, %d lost, %d unused, %d out\n",
+                        ledger.leased(), ledger.applied(), ledger.late(), ledger.rejected(), ledger.lost(),
+                        ledger.unused(), ledger.outstanding());
   absl::StrAppend(&text, "loss        ", LossLine(status), "\n");
   absl::StrAppend(&text, "bytes       ", Bytes(status.bytes_up()), " up, ", Bytes(status.bytes_down()), " down, ",
                   status.parameters(), " parameters\n");

@@ -44,6 +44,8 @@ enum class Metric {
   kTrainLoss,
   kEvalLoss,
   kTokens,
+  kLedgerTokens,
+  kLedgerOutstanding,
   kCheckpointLastSuccess,
   kCheckpointBytes,
   kCheckpointSeconds,

@@ -64,6 +64,7 @@ class PrometheusTelemetry final : public Telemetry {
   void SetConstants(const TelemetryOptions& options);
   void StartCountersAtZero();
   void UpdateWorkers(const RunStatus& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void UpdateLedger(const RunStatus& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void UpdateWorker(const WorkerStatus& worker, const std::string& label, absl::Time last_seen);
 
   const Clock* const clock_;
@@ -72,6 +73,7 @@ class PrometheusTelemetry final : public Telemetry {
 
   Mutex mutex_;
   WorkerSeries series_ ABSL_GUARDED_BY(mutex_);
+  LedgerTotals ledger_ ABSL_GUARDED_BY(mutex_);                                          // already counted
   std::map<std::string, std::uint64_t> tokens_by_worker_ ABSL_GUARDED_BY(mutex_);  // already counted
 };
 
