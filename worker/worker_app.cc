@@ -3,9 +3,12 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
@@ -14,6 +17,7 @@
 #include "common/base/ids.h"
 #include "common/base/log.h"
 #include "common/base/shutdown.h"
+#include "common/base/status_macros.h"
 #include "common/config/convert.h"
 #include "common/config/environment.h"
 #include "common/config/load.h"
@@ -22,6 +26,7 @@
 #include "worker/runtime/console.h"
 #include "worker/runtime/engine.h"
 #include "worker/runtime/run_loop.h"
+#include "worker/runtime/worker_state.h"
 
 namespace autoloco::worker {
 namespace {
@@ -55,13 +60,15 @@ std::string WorkerName(const v1::WorkerOptions& options) {
   return name.empty() ? "worker" : name;
 }
 
-MachineConfig ToMachineConfig(const v1::WorkerOptions& options, const std::string& name) {
+MachineConfig ToMachineConfig(const v1::WorkerOptions& options, const std::string& name,
+                              const std::optional<SavedDelta>& saved) {
   return {.run_id = options.run_id(),
           .connect_timeout = absl::Seconds(options.connect_timeout_seconds()),
           .reconnect_max = absl::Seconds(options.reconnect_seconds_max()),
           .control_timeout = absl::Seconds(options.control_timeout_seconds()),
           .leave = absl::Seconds(options.leave_seconds()),
-          .jitter_seed = Hash64(std::as_bytes(std::span(name)))};
+          .jitter_seed = Hash64(std::as_bytes(std::span(name))),
+          .saved = saved ? std::optional(saved->held) : std::nullopt};
 }
 
 ServerClientOptions ToClientOptions(const v1::WorkerOptions& options, const std::string& name) {
@@ -74,23 +81,45 @@ ServerClientOptions ToClientOptions(const v1::WorkerOptions& options, const std:
           .stall_timeout = absl::Seconds(options.stall_timeout_seconds())};
 }
 
+// None where the options name no folder.
+absl::StatusOr<std::optional<WorkerState>> OpenState(const v1::WorkerOptions& options, const std::string& name) {
+  if (options.state_dir().empty()) return std::nullopt;
+  AUTOLOCO_ASSIGN_OR_RETURN(WorkerState state, WorkerState::Open(options.state_dir(), name));
+  return std::optional<WorkerState>(std::move(state));
+}
+
+int Refuse(const std::string& name, const absl::Status& status) {
+  Log(LogLevel::kError, "finished")
+      .Add("worker", name)
+      .Add("exit_code", kExitRefused)
+      .Add("reason", std::string(status.message()));
+  return kExitRefused;
+}
+
 int RunWorker(const v1::WorkerOptions& options, TrainerFactory* factory) {
   const std::string name = WorkerName(options);
   Log(LogLevel::kInfo, "starting").Add("worker", name).Add("server", options.server()).Add("data", options.data());
   ProgressBoard board(MonotonicClock());
-  RunLoop loop(ToMachineConfig(options, name), name, MonotonicClock(), &board);
-  absl::StatusOr<std::unique_ptr<ServerClient>> client = ServerClient::Create(ToClientOptions(options, name), &loop);
-  if (!client.ok()) {
-    Log(LogLevel::kError, "finished")
+  absl::StatusOr<std::optional<WorkerState>> state = OpenState(options, name);
+  if (!state.ok()) return Refuse(name, state.status());
+  WorkerState* const folder = state->has_value() ? &**state : nullptr;
+  const std::optional<SavedDelta> saved = folder != nullptr ? folder->LoadDelta() : std::nullopt;
+  if (saved) {
+    Log(LogLevel::kInfo, "saved_delta_found")
         .Add("worker", name)
-        .Add("exit_code", kExitRefused)
-        .Add("reason", std::string(client.status().message()));
-    return kExitRefused;
+        .Add("round", saved->held.assignment.round)
+        .Add("incarnation", saved->held.owner.incarnation);
   }
+  RunLoop loop(ToMachineConfig(options, name, saved), name, MonotonicClock(), &board);
+  absl::StatusOr<std::unique_ptr<ServerClient>> client = ServerClient::Create(ToClientOptions(options, name), &loop);
+  if (!client.ok()) return Refuse(name, client.status());
   StopOnSignal stop(&loop);
   const ShutdownSignals signals(&stop);
-  Engine engine({.data = options.data(), .device = {.device = options.device(), .threads = options.threads()}}, factory,
-                MonotonicClock(), &board, &loop);
+  Engine engine({.data = options.data(),
+                 .device = {.device = options.device(), .threads = options.threads()},
+                 .state = folder,
+                 .saved = saved ? saved->encoded : nullptr},
+                factory, MonotonicClock(), &board, &loop);
   int exit_code = 0;
   {
     const Console console({.terminal = StandardErrorIsTerminal(), .pause = absl::Seconds(options.console_seconds())},

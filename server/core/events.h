@@ -4,6 +4,7 @@
 #define AUTOLOCO_SERVER_CORE_EVENTS_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 
@@ -15,11 +16,20 @@
 namespace autoloco::server {
 
 // ---------------------------------------------------------------------------------------------------- sessions
+// A delta of an earlier life that its worker still has.
+struct HeldDelta {
+  std::string run_id;
+  Incarnation incarnation = 0;
+  Round round = 0;
+  std::uint32_t fragment = 0;
+  std::string payload_digest;
+};
 // First message of a session.
 struct HelloReceived {
   Ticket session = 0;
   Sender sender;  // incarnation 0: joins; else: reconnects
   std::uint32_t protocol_version = 0;
+  std::optional<HeldDelta> held = std::nullopt;
 };
 struct ReadyReceived {
   Ticket session = 0;
@@ -55,6 +65,7 @@ struct PushOpened {
   std::uint64_t payload_bytes = 0;
   std::uint64_t layout_hash = 0;
   bool codec_matches = true;  // the run's codec
+  bool leaving = false;       // the worker's last one: it may report fewer steps than it was assigned
   IntervalReport report;
 };
 // The payload of an admitted push arrived whole and was checked: OK, or DATA_LOSS (checksum, digest),
@@ -65,6 +76,7 @@ struct PushVerified {
   absl::Status status;
   bool finite = true;
   std::string non_finite;  // tensor and index, where not finite
+  double norm = 0;         // L2, in fp64, where OK and finite
 };
 // The caller went away before an answer. Not sent after AnswerPush or RefusePush.
 struct PushCancelled {
@@ -108,10 +120,16 @@ struct TimerFired {};  // NextDeadline() has passed
 struct ShutdownRequested {
   std::string reason;
 };
+// The operator ends a worker's life, or lets its name in again. AnswerEvict follows.
+struct EvictAsked {
+  Ticket ticket = 0;
+  std::string worker;
+  bool readmit = false;
+};
 
 using Event = std::variant<HelloReceived, ReadyReceived, ProgressReceived, GoodbyeReceived, SessionClosed, PushOpened,
                            PushVerified, PushCancelled, PushStatusAsked, PullOpened, WorkerHeard, CommitDone,
-                           CheckpointDone, RecordsStored, TimerFired, ShutdownRequested>;
+                           CheckpointDone, RecordsStored, TimerFired, ShutdownRequested, EvictAsked>;
 
 }  // namespace autoloco::server
 

@@ -44,6 +44,7 @@ absl::Status RoundMachine::Impl::CheckRoomFor(const std::string& name) const {
     return absl::FailedPreconditionError(absl::StrCat(
         "strict run: its workers are ", absl::StrJoin(participants_, ", "), "; ", name, " is not one of them"));
   }
+  if (known != nullptr && !known->alive && known->reason == Reason::kEvicted) return absl::PermissionDeniedError(known->text);
   if (takes_over) return absl::OkStatus();
   const std::uint32_t alive = members_.AliveCount();
   if (config_.strict && participants_.empty() && alive >= config_.min_workers) {
@@ -74,11 +75,52 @@ void RoundMachine::Impl::Join(const HelloReceived& hello) {
                                             incarnation, "; is the name used twice?"))});
     }
   }
-  ledger_.LoseBefore(state_.version, name);  // of its earlier lives
+  LoseLeasesOf(name);
   Member* member = members_.Begin(name, incarnation, hello.session, now_);
   RecordMember(*member);
-  Emit(SendWelcome{hello.session, incarnation, state_.version});
+  Welcome(hello, member);
   if (ended_) Emit(SendDrain{member->session, phase_ == RunPhase::kDone, "the run is complete"});
+}
+
+void RoundMachine::Impl::Welcome(const HelloReceived& hello, Member* member) {
+  SendWelcome welcome{hello.session, member->id.incarnation, state_.version};
+  if (hello.held) {
+    const RecordedPush* const recorded =
+        register_.Find({{member->id.name, hello.held->incarnation}, hello.held->round, hello.held->fragment});
+    const bool ours = hello.held->run_id == config_.run_id;
+    if (ours && recorded != nullptr) welcome.held_outcome = recorded->outcome;
+    welcome.held_reason = WhyNotHeld(hello);
+    welcome.send_held = welcome.held_reason.empty();
+    Decide(DecisionKind::kMembership, Reason::kOffered, member->id,
+           absl::StrCat("of incarnation ", hello.held->incarnation, " for round ", hello.held->round, ": ",
+                        welcome.send_held ? "awaited" : welcome.held_reason));
+  }
+  member->offer.reset();
+  if (welcome.send_held) member->offer = Member::Offer{hello.held->incarnation, hello.held->round};
+  Emit(std::move(welcome));
+}
+
+std::string RoundMachine::Impl::WhyNotHeld(const HelloReceived& hello) const {
+  const HeldDelta& held = *hello.held;
+  if (held.run_id != config_.run_id) return absl::StrCat("it is of run ", held.run_id);
+  const std::string& name = hello.sender.worker.name;
+  if (const RecordedPush* recorded = register_.Find({{name, held.incarnation}, held.round, held.fragment})) {
+    return absl::StrCat("it is recorded as ", PushOutcomeName(recorded->outcome));
+  }
+  if (phase_ != RunPhase::kTraining || held.round != round_.number) {
+    return absl::StrCat("round ", held.round, " is not open");
+  }
+  const auto it = round_.entries.find(name);
+  if (it == round_.entries.end() || it->second.incarnation != held.incarnation) {
+    return absl::StrCat("that incarnation has no part in round ", held.round);
+  }
+  if (it->second.delivered || it->second.rejected) return absl::StrCat("round ", held.round, " has one already");
+  return "";
+}
+
+bool RoundMachine::Impl::SpeaksFor(const Member& member, const WorkerId& worker) {
+  return member.id == worker ||
+         (member.offer && member.id.name == worker.name && member.offer->incarnation == worker.incarnation);
 }
 
 void RoundMachine::Impl::Reconnect(const HelloReceived& hello) {
@@ -102,8 +144,9 @@ void RoundMachine::Impl::Reconnect(const HelloReceived& hello) {
   members_.Bind(member, hello.session, now_);
   member->last_seen = now_;
   Decide(DecisionKind::kMembership, Reason::kReconnected, id, "");
-  Emit(SendWelcome{hello.session, id.incarnation, state_.version});
+  Welcome(hello, member);
   ResendAssignment(*member);
+  JoinOpenRound(*member);
   if (ended_) Emit(SendDrain{member->session, phase_ == RunPhase::kDone, "the run is complete"});
 }
 
@@ -153,6 +196,7 @@ void RoundMachine::Impl::On(const ReadyReceived& ready) {
   data_ = DataIdentity{ready.data_samples, ready.data_hash};
   run_changed_ = true;
   member->ready = true;
+  member->offer.reset();
   member->base_version = ready.version;
   RecordMember(*member);
   Decide(DecisionKind::kMembership, Reason::kJoined, member->id, absl::StrCat("holds version ", ready.version));
@@ -167,6 +211,7 @@ void RoundMachine::Impl::On(const ReadyReceived& ready) {
     Decide(DecisionKind::kRound, Reason::kReassigned, member->id, "");
     Emit(SendAssignment{member->session, it->second.assignment});
   }
+  JoinOpenRound(*member);
 }
 
 void RoundMachine::Impl::On(const ProgressReceived& progress) {
@@ -174,6 +219,7 @@ void RoundMachine::Impl::On(const ProgressReceived& progress) {
   if (member == nullptr) return;
   member->progress = progress.progress;
   member->progress.evaluation.reset();
+  LearnFromProgress(member->id.name, member->progress);
   const auto& part = progress.progress.evaluation;
   const auto entry = round_.entries.find(member->id.name);
   if (part && entry != round_.entries.end() && evaluations_.Add(member->id.name, *part)) {
@@ -200,7 +246,7 @@ void RoundMachine::Impl::On(const SessionClosed& closed) {
 
 void RoundMachine::Impl::On(const WorkerHeard& heard) {
   Member* member = members_.Find(heard.sender.worker.name);
-  if (member != nullptr && member->id == heard.sender.worker && member->alive) member->last_seen = now_;
+  if (member != nullptr && member->alive && SpeaksFor(*member, heard.sender.worker)) member->last_seen = now_;
 }
 
 void RoundMachine::Impl::ExpireLeases() {
@@ -216,13 +262,14 @@ void RoundMachine::Impl::ExpireLeases() {
   }
   for (const WorkerId& id : members_.Forget(now_ - absl::Hours(1))) {
     Record(MemberForgottenRecord{id.name});
+    speeds_.Forget(id.name);
     Decide(DecisionKind::kMembership, Reason::kForgotten, id, "");
   }
 }
 
 void RoundMachine::Impl::Leave(Member* member, Reason reason, std::string text) {
   members_.Leave(member, reason, std::move(text), now_);
-  ledger_.LoseBefore(state_.version, member->id.name);
+  LoseLeasesOf(member->id.name);
   RecordMember(*member);
 }
 

@@ -15,14 +15,17 @@ constexpr std::size_t kRunIdBytesMax = 128;
 constexpr std::size_t kReasonBytesMax = 256;
 constexpr std::size_t kDigestDigits = 32;
 
+absl::Status CheckRunId(const std::string& run_id) {
+  if (run_id.size() <= kRunIdBytesMax) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("run_id: want at most ", kRunIdBytesMax, " bytes, got ", run_id.size()));
+}
+
 absl::StatusOr<Sender> ToSender(const v1::Identity& identity) {
   if (!IsValidWorkerName(identity.worker())) {
     return absl::InvalidArgumentError("identity.worker: want [a-zA-Z0-9_.-]{1,64}");
   }
-  if (identity.run_id().size() > kRunIdBytesMax) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("identity.run_id: want at most ", kRunIdBytesMax, " bytes, got ", identity.run_id().size()));
-  }
+  AUTOLOCO_RETURN_IF_ERROR(CheckRunId(identity.run_id()));
   return Sender{identity.run_id(), {identity.worker(), identity.incarnation()}};
 }
 
@@ -48,7 +51,13 @@ absl::StatusOr<WorkerPhase> ToPhase(v1::Progress::Phase phase) {
 
 absl::StatusOr<SessionEvent> FromHello(const v1::Hello& hello, Ticket session) {
   AUTOLOCO_ASSIGN_OR_RETURN(Sender sender, ToSender(hello.identity()));
-  return HelloReceived{session, std::move(sender), hello.protocol_version()};
+  HelloReceived event{session, std::move(sender), hello.protocol_version()};
+  if (!hello.has_held()) return event;
+  const v1::HeldDelta& held = hello.held();
+  AUTOLOCO_RETURN_IF_ERROR(CheckRunId(held.run_id()));
+  AUTOLOCO_RETURN_IF_ERROR(CheckDigest(held.payload_digest()));
+  event.held = HeldDelta{held.run_id(), held.incarnation(), held.round(), held.fragment(), held.payload_digest()};
+  return event;
 }
 
 absl::StatusOr<SessionEvent> FromReady(const v1::Ready& ready, Ticket session) {
@@ -99,6 +108,7 @@ v1::PushOutcome ToProto(PushOutcome outcome) {
     case PushOutcome::kLate: return v1::PUSH_OUTCOME_LATE;
     case PushOutcome::kStale: return v1::PUSH_OUTCOME_STALE;
     case PushOutcome::kNonFinite: return v1::PUSH_OUTCOME_NON_FINITE;
+    case PushOutcome::kNormOutlier: return v1::PUSH_OUTCOME_NORM_OUTLIER;
     case PushOutcome::kRoundAborted: return v1::PUSH_OUTCOME_ROUND_ABORTED;
   }
   return v1::PUSH_OUTCOME_UNSPECIFIED;
@@ -115,6 +125,9 @@ class MessageFiller {
     welcome->set_incarnation(effect.incarnation);
     *welcome->mutable_config() = context_.run;
     welcome->set_version(effect.version);
+    welcome->set_send_held(effect.send_held);
+    welcome->set_held_reason(effect.held_reason);
+    if (effect.held_outcome) welcome->set_held_outcome(ToProto(*effect.held_outcome));
   }
   void operator()(const SendAssignment& effect) const {
     v1::Assignment* assignment = message_->mutable_assignment();
@@ -171,9 +184,11 @@ void FillWorker(const WorkerStatus& worker, absl::Time now, v1::WorkerStatus* pr
   proto->set_compute_share(worker.compute_share);
   proto->set_last_seen_seconds(absl::ToDoubleSeconds(now - worker.last_seen));
   proto->set_reason(worker.reason);
+  proto->set_share(worker.share);
+  proto->set_step_seconds(worker.step_seconds);
 }
 
-void FillRun(const RunStatus& run, v1::Status* proto) {
+void FillRun(const RunStatus& run, absl::Time now, v1::Status* proto) {
   proto->set_phase(ToProto(run.phase));
   proto->set_reason(run.reason);
   proto->set_version(run.version);
@@ -186,6 +201,9 @@ void FillRun(const RunStatus& run, v1::Status* proto) {
   proto->set_assigned(run.assigned);
   proto->set_contributed(run.contributed);
   proto->set_applied(run.applied);
+  proto->set_quorum(run.quorum);
+  if (run.deadline) proto->set_deadline_seconds(absl::ToDoubleSeconds(*run.deadline - now));
+  proto->set_deadline_reason(run.deadline_reason);
   proto->set_rounds_committed(run.rounds_committed);
   proto->set_rounds_aborted(run.rounds_aborted);
   proto->set_worker_inner_steps(run.worker_inner_steps);
@@ -237,6 +255,7 @@ absl::StatusOr<PushOpened> ToPushOpened(const v1::PushHeader& header, const v1::
   event.payload_bytes = header.payload_bytes();
   event.layout_hash = header.layout_hash();
   event.codec_matches = header.codec() == run.codec().delta();
+  event.leaving = header.leaving();
   event.report = ToReport(header.report());
   return event;
 }
@@ -285,7 +304,7 @@ v1::Status ToProto(const ServerStatus& status, const RpcContext& context) {
   v1::Status proto;
   proto.set_run_id(context.run_id);
   proto.set_server_version(AUTOLOCO_VERSION);
-  FillRun(status.run, &proto);
+  FillRun(status.run, status.now, &proto);
   for (const WorkerStatus& worker : status.run.workers) FillWorker(worker, status.now, proto.add_workers());
   FillEvaluations(status.run.evaluations, &proto);
   proto.set_params_digest(status.params_digest);
@@ -295,11 +314,6 @@ v1::Status ToProto(const ServerStatus& status, const RpcContext& context) {
   proto.set_uptime_seconds(absl::ToDoubleSeconds(status.uptime));
   proto.set_checkpoint(status.checkpoint);
   return proto;
-}
-
-Codec ToCodec(v1::CodecConfig::Delta codec) {
-  AUTOLOCO_CHECK(codec == v1::CodecConfig::DELTA_FP32 || codec == v1::CodecConfig::DELTA_BF16);
-  return codec == v1::CodecConfig::DELTA_FP32 ? Codec::kFp32 : Codec::kBf16;
 }
 
 }  // namespace autoloco::server

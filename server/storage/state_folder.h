@@ -3,6 +3,8 @@
 //   LOCK           held with flock(2) while a server runs
 //   run_id         one line, drawn at the first start
 //   starts         how often a server was started on it
+//   state.sqlite   see state_database.h
+//   spool/         see spool.h
 //   checkpoints/   see checkpoint_store.h
 #ifndef AUTOLOCO_SERVER_STORAGE_STATE_FOLDER_H_
 #define AUTOLOCO_SERVER_STORAGE_STATE_FOLDER_H_
@@ -15,6 +17,9 @@
 #include "common/base/file.h"
 
 namespace autoloco::server {
+
+inline constexpr char kSpoolFolder[] = "spool";
+inline constexpr char kCheckpointsFolder[] = "checkpoints";
 
 // Holds the lock for as long as it lives. Movable. Immutable; thread-safe.
 class StateFolder {
@@ -29,6 +34,8 @@ class StateFolder {
   const std::string& run_id() const { return run_id_; }
   // Starts on this folder, this one included: no two of them have the same number, whatever was killed when.
   std::uint64_t start_number() const { return start_number_; }
+  std::string database_path() const;
+  std::string spool_path() const;
   // Exists.
   const std::string& checkpoints_path() const { return checkpoints_path_; }
   // Whether there is a folder that looks like a checkpoint, valid or not.

@@ -64,6 +64,24 @@ TEST(FakeTrainerTest, StepIsTheFormula) {
   EXPECT_NEAR(result.gradient_norm, std::sqrt(squares), 1e-6);
 }
 
+TEST(FakeTrainerTest, TheOptimizersStateMatters) {
+  const FakeTrainerOptions options{.momentum = 0.9};
+  FakeTrainer whole(SmallLayout(), options);
+  FakeTrainer fresh(SmallLayout(), options);
+  FakeTrainer restored(SmallLayout(), options);
+  ASSERT_TRUE(whole.Step(kBatch, 0.1).ok());
+  std::vector<float> first(whole.layout().value_count());
+  std::vector<float> second(first.size());
+  const std::uint64_t steps = whole.SaveOptimizerState(first, second).value();
+  EXPECT_EQ(steps, 1u);
+  ASSERT_TRUE(restored.LoadOptimizerState(first, second, steps).ok());
+  const std::vector<float> values = Parameters(whole);
+  for (FakeTrainer* trainer : {&fresh, &restored}) ASSERT_TRUE(trainer->SetParameters(values).ok());
+  for (FakeTrainer* trainer : {&whole, &fresh, &restored}) ASSERT_TRUE(trainer->Step(kOtherBatch, 0.1).ok());
+  EXPECT_EQ(Parameters(whole), Parameters(restored));
+  EXPECT_NE(Parameters(whole), Parameters(fresh));
+}
+
 TEST(FakeTrainerTest, LeavesANanAtTheStepAskedFor) {
   FakeTrainer trainer(SmallLayout(), {.nan_step = 1});
   ASSERT_TRUE(trainer.Step(kBatch, 0.1).ok());

@@ -1,7 +1,8 @@
 // autoloco-fake-worker: the worker with a trainer that needs no LibTorch, for tests of the protocol with real
 // processes. Takes the flags of autoloco-worker. The environment shapes the training:
 //   FAKE_WORKER_STEP_MS   every inner step takes at least this long; default 0
-//   FAKE_WORKER_NAN_STEP  this step of the process, counted from 0, leaves a NaN in the parameters
+//   FAKE_WORKER_NAN_STEP  this step of the optimizer, counted from 0, leaves a NaN in the parameters
+// Its momentum is the run's beta1, so that a lost optimizer state shows in the parameters.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -34,13 +35,14 @@ absl::StatusOr<std::optional<std::uint64_t>> FromEnvironment(const std::string& 
 
 class FakeTrainerFactory final : public TrainerFactory {
  public:
-  absl::StatusOr<std::unique_ptr<Trainer>> Make(const DecoderShape& shape, const AdamWConfig&,
+  absl::StatusOr<std::unique_ptr<Trainer>> Make(const DecoderShape& shape, const AdamWConfig& adamw,
                                                 const DeviceOptions&) override {
     AUTOLOCO_ASSIGN_OR_RETURN(const std::optional<std::uint64_t> step_ms, FromEnvironment("FAKE_WORKER_STEP_MS"));
     AUTOLOCO_ASSIGN_OR_RETURN(const std::optional<std::uint64_t> nan_step, FromEnvironment("FAKE_WORKER_NAN_STEP"));
     AUTOLOCO_ASSIGN_OR_RETURN(Layout layout, MakeDecoderLayout(shape));
     FakeTrainerOptions options;
     options.step_duration = absl::Milliseconds(static_cast<std::int64_t>(step_ms.value_or(0)));
+    options.momentum = adamw.beta1;
     options.nan_step = nan_step;
     return std::make_unique<FakeTrainer>(std::move(layout), options);
   }

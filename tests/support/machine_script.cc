@@ -53,6 +53,15 @@ void MachineScript::Welcome(Incarnation incarnation, Version version, const std:
                .heartbeat = absl::Seconds(2)});
 }
 
+void MachineScript::WelcomeHeld(Incarnation incarnation, Version version, bool send, const std::string& reason) {
+  Say(Welcomed{.session = session_,
+               .identity = {.run_id = "run-1", .incarnation = incarnation},
+               .version = version,
+               .heartbeat = absl::Seconds(2),
+               .send_held = send,
+               .held_reason = reason});
+}
+
 void MachineScript::Join(Version version) {
   Welcome(1, version);
   Say(Prepared{});
@@ -89,7 +98,7 @@ void MachineScript::EndEvaluation() {
 }
 
 void MachineScript::EndTraining() {
-  Say(TrainingEnded{.round = training_, .status = absl::OkStatus(), .non_finite = ""});
+  Say(TrainingEnded{.round = training_, .status = absl::OkStatus(), .non_finite = "", .digest = "payload"});
 }
 
 void MachineScript::EndWork(const absl::Status& status) {

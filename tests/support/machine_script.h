@@ -29,6 +29,8 @@ class MachineScript {
 
   // Welcome of the session being opened.
   void Welcome(Incarnation incarnation, Version version, const std::string& run_id = "run-1");
+  // The same, with an answer for the delta that Hello named.
+  void WelcomeHeld(Incarnation incarnation, Version version, bool send, const std::string& reason = "");
   // Welcome as incarnation 1 at `version`, preparation, pull, Ready.
   void Join(Version version = 0);
   // Join, and the assignment of round `version`.

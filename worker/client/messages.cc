@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/config/convert.h"
 #include "common/config/validate.h"
+#include "common/rpc/codec_proto.h"
 #include "common/rpc/layout_proto.h"
 #include "common/rpc/protocol.h"
 
@@ -19,10 +20,6 @@ v1::Progress::Phase ToProto(WorkerPhase phase) {
     case WorkerPhase::kEvaluating: return v1::Progress::PHASE_EVALUATING;
   }
   return v1::Progress::PHASE_UNSPECIFIED;
-}
-
-v1::CodecConfig::Delta ToProto(Codec codec) {
-  return codec == Codec::kBf16 ? v1::CodecConfig::DELTA_BF16 : v1::CodecConfig::DELTA_FP32;
 }
 
 AdamWConfig ToAdamW(const v1::InnerConfig& inner) {
@@ -43,10 +40,19 @@ v1::Identity ToProto(const Identity& identity, absl::string_view worker) {
   return proto;
 }
 
-v1::WorkerMessage HelloMessage(const Identity& identity, absl::string_view worker) {
+v1::WorkerMessage HelloMessage(const Identity& identity, absl::string_view worker,
+                               const std::optional<HeldDelta>& held) {
   v1::WorkerMessage message;
   message.mutable_hello()->set_protocol_version(kProtocolVersion);
   *message.mutable_hello()->mutable_identity() = ToProto(identity, worker);
+  if (held) {
+    v1::HeldDelta& proto = *message.mutable_hello()->mutable_held();
+    proto.set_run_id(held->owner.run_id);
+    proto.set_incarnation(held->owner.incarnation);
+    proto.set_round(held->assignment.round);
+    proto.set_fragment(0);
+    proto.set_payload_digest(held->digest);
+  }
   return message;
 }
 
@@ -87,9 +93,11 @@ v1::WorkerMessage GoodbyeMessage(const Identity& identity, absl::string_view wor
   return message;
 }
 
-v1::PushHeader PushHeaderMessage(const Identity& identity, absl::string_view worker, const EncodedDelta& delta) {
+v1::PushHeader PushHeaderMessage(const PushJob& job, absl::string_view worker) {
+  const EncodedDelta& delta = *job.delta;
   v1::PushHeader header;
-  *header.mutable_identity() = ToProto(identity, worker);
+  *header.mutable_identity() = ToProto(job.identity, worker);
+  header.set_leaving(job.leaving);
   header.set_round(delta.round);
   header.set_fragment(0);
   header.set_payload_digest(delta.digest);
@@ -123,8 +131,7 @@ absl::StatusOr<RunSettings> ToRunSettings(const v1::RunConfig& run) {
   settings.batch_size = run.inner().batch_size();
   settings.held_out_fraction = run.data().held_out_fraction();
   settings.evaluation_windows = run.evaluation().windows();
-  settings.codec = run.codec().delta() == v1::CodecConfig::DELTA_BF16 ? Codec::kBf16 : Codec::kFp32;
-  settings.zstd_level = run.codec().zstd_level();
+  settings.coding = ToCoding(run.codec());
   settings.strict = run.rounds().strict();
   return settings;
 }

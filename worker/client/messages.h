@@ -2,6 +2,7 @@
 #ifndef AUTOLOCO_WORKER_CLIENT_MESSAGES_H_
 #define AUTOLOCO_WORKER_CLIENT_MESSAGES_H_
 
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -14,11 +15,12 @@
 namespace autoloco::worker {
 
 v1::Identity ToProto(const Identity& identity, absl::string_view worker);
-v1::WorkerMessage HelloMessage(const Identity& identity, absl::string_view worker);
+v1::WorkerMessage HelloMessage(const Identity& identity, absl::string_view worker,
+                               const std::optional<HeldDelta>& held);
 v1::WorkerMessage ReadyMessage(const ReadyReport& report, absl::string_view worker);
 v1::WorkerMessage ProgressMessage(const ProgressReport& report, absl::string_view worker);
 v1::WorkerMessage GoodbyeMessage(const Identity& identity, absl::string_view worker, const std::string& reason);
-v1::PushHeader PushHeaderMessage(const Identity& identity, absl::string_view worker, const EncodedDelta& delta);
+v1::PushHeader PushHeaderMessage(const PushJob& job, absl::string_view worker);
 
 // FAILED_PRECONDITION naming the setting when the server's config is none that this worker can train under.
 absl::StatusOr<RunSettings> ToRunSettings(const v1::RunConfig& run);

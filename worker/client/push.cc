@@ -19,7 +19,7 @@ namespace {
 bool WriteAll(grpc::ClientWriter<v1::PushRequest>* writer, absl::string_view worker, const PushJob& job,
               Transfer* transfer) {
   v1::PushRequest request;
-  *request.mutable_header() = PushHeaderMessage(job.identity, worker, *job.delta);
+  *request.mutable_header() = PushHeaderMessage(job, worker);
   if (!writer->Write(request)) return false;
   const std::string& payload = job.delta->payload;
   for (std::size_t offset = 0; offset < payload.size(); offset += kChunkBytes) {

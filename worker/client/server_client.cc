@@ -42,7 +42,7 @@ ServerClient::~ServerClient() {
 
 // ---------------------------------------------------------------------------------------------------- session
 
-void ServerClient::OpenSession(Ticket session, const Identity& identity) {
+void ServerClient::OpenSession(Ticket session, const Identity& identity, const std::optional<HeldDelta>& held) {
   absl::StatusOr<std::shared_ptr<grpc::Channel>> channel = MakeChannel(options_.channel);
   if (!channel.ok()) {
     sink_->Post(SessionEnded{.session = session, .status = channel.status()});
@@ -50,7 +50,7 @@ void ServerClient::OpenSession(Ticket session, const Identity& identity) {
   }
   session_ = std::make_unique<Session>(session, options_.worker, sink_);
   session_ticket_ = session;
-  session_->Start(*channel, identity);
+  session_->Start(*channel, identity, held);
 }
 
 Session* ServerClient::Find(Ticket session) { return session == session_ticket_ ? session_.get() : nullptr; }

@@ -37,7 +37,7 @@ class ServerClient final : public ServerConnection {
   // Cancels everything and waits for its end.
   ~ServerClient() override;
 
-  void OpenSession(Ticket session, const Identity& identity) override;
+  void OpenSession(Ticket session, const Identity& identity, const std::optional<HeldDelta>& held) override;
   void CloseSession(Ticket session) override;
   void SendReady(Ticket session, const ReadyReport& report) override;
   void SendProgress(Ticket session, const ProgressReport& report) override;

@@ -14,6 +14,11 @@ bool IsPlainProgress(const v1::WorkerMessage& message) {
   return message.has_progress() && !message.progress().has_evaluation();
 }
 
+std::uint32_t LateVersionsMax(const v1::RunConfig& run) {
+  const bool apply = run.membership().late() == v1::MembershipConfig::LATE_APPLY && !run.rounds().strict();
+  return apply ? run.membership().late_versions_max() : 0;
+}
+
 }  // namespace
 
 Session::Session(Ticket ticket, std::string worker, EventSink* sink)
@@ -25,7 +30,8 @@ Session::~Session() {
   while (open_) ended_.Wait(&mutex_);
 }
 
-void Session::Start(const std::shared_ptr<grpc::Channel>& channel, const Identity& identity) {
+void Session::Start(const std::shared_ptr<grpc::Channel>& channel, const Identity& identity,
+                    const std::optional<HeldDelta>& held) {
   channel_ = channel;
   stub_ = v1::ParameterServer::NewStub(channel_);
   stub_->async()->Session(&context_, this);
@@ -34,7 +40,7 @@ void Session::Start(const std::shared_ptr<grpc::Channel>& channel, const Identit
     open_ = true;
     held_ = true;
     AddHold();
-    queue_.push_back(HelloMessage(identity, worker_));
+    queue_.push_back(HelloMessage(identity, worker_, held));
     StartNextWrite();
   }
   StartRead(&incoming_);
@@ -129,6 +135,8 @@ void Session::Handle(const v1::ServerMessage& message) {
 }
 
 void Session::HandleWelcome(const v1::Welcome& welcome) {
+  // An outcome that this worker does not know says nothing, as none.
+  const absl::StatusOr<PushOutcome> outcome = ToOutcome(welcome.held_outcome());
   absl::StatusOr<RunSettings> settings = ToRunSettings(welcome.config());
   if (!settings.ok()) {
     {
@@ -141,7 +149,12 @@ void Session::HandleWelcome(const v1::Welcome& welcome) {
   sink_->PostWelcome(Welcomed{.session = ticket_,
                               .identity = {.run_id = welcome.run_id(), .incarnation = welcome.incarnation()},
                               .version = welcome.version(),
-                              .heartbeat = absl::Seconds(welcome.config().rounds().heartbeat_seconds())},
+                              .heartbeat = absl::Seconds(welcome.config().rounds().heartbeat_seconds()),
+                              .partial_intervals = !welcome.config().rounds().strict(),
+                              .late_versions_max = LateVersionsMax(welcome.config()),
+                              .send_held = welcome.send_held(),
+                              .held_reason = welcome.held_reason(),
+                              .held_outcome = outcome.ok() ? std::optional(*outcome) : std::nullopt},
                      *std::move(settings));
 }
 

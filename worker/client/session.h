@@ -8,6 +8,7 @@
 
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "autoloco/v1/parameter_server.grpc.pb.h"
@@ -31,7 +32,8 @@ class Session final : public grpc::ClientBidiReactor<v1::WorkerMessage, v1::Serv
   ~Session() override;
 
   // Opens the stream on `channel` and says Hello. Called once.
-  void Start(const std::shared_ptr<grpc::Channel>& channel, const Identity& identity);
+  void Start(const std::shared_ptr<grpc::Channel>& channel, const Identity& identity,
+             const std::optional<HeldDelta>& held);
   // Sends after what was sent before; ignored when the stream is ending.
   void Send(v1::WorkerMessage message);
   // Sends and closes this side of the stream.
@@ -62,9 +64,9 @@ class Session final : public grpc::ClientBidiReactor<v1::WorkerMessage, v1::Serv
   CondVar ended_;
   std::deque<v1::WorkerMessage> queue_ ABSL_GUARDED_BY(mutex_);
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
-  bool held_ ABSL_GUARDED_BY(mutex_) = false;     // our hold on the stream
-  bool closing_ ABSL_GUARDED_BY(mutex_) = false;  // this side closes after the queue
-  bool open_ ABSL_GUARDED_BY(mutex_) = false;     // from Start until the last event
+  bool held_ ABSL_GUARDED_BY(mutex_) = false;        // our hold on the stream
+  bool closing_ ABSL_GUARDED_BY(mutex_) = false;     // this side closes after the queue
+  bool open_ ABSL_GUARDED_BY(mutex_) = false;        // from Start until the last event
   absl::Status own_status_ ABSL_GUARDED_BY(mutex_);  // why this side cancelled
 };
 

@@ -38,6 +38,9 @@ class BasePuller {
   // The pull that ended was not served: returns the pause before the next one.
   absl::Duration PauseAfterFailure(absl::Time now);
 
+  // The server is back: a pause is over.
+  void Wake() { retry_at_ = absl::InfinitePast(); }
+
   std::optional<absl::Time> NextDeadline(absl::Time now) const;
 
  private:

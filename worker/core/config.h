@@ -4,9 +4,11 @@
 #define AUTOLOCO_WORKER_CORE_CONFIG_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/time/time.h"
+#include "worker/core/types.h"
 
 namespace autoloco::worker {
 
@@ -17,6 +19,8 @@ struct MachineConfig {
   absl::Duration control_timeout = absl::Seconds(10);
   absl::Duration leave = absl::Seconds(8);
   std::uint64_t jitter_seed = 0;  // spreads the pauses of different workers
+  // What this worker kept on disk before it was started again; the shell has the bytes.
+  std::optional<HeldDelta> saved = std::nullopt;
 };
 
 }  // namespace autoloco::worker

@@ -3,6 +3,7 @@
 #ifndef AUTOLOCO_WORKER_CORE_EFFECTS_H_
 #define AUTOLOCO_WORKER_CORE_EFFECTS_H_
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <variant>
@@ -18,6 +19,7 @@ namespace autoloco::worker {
 struct OpenSession {
   Ticket session = 0;
   Identity identity;
+  std::optional<HeldDelta> held;  // named in Hello: a delta of an earlier incarnation that could still count
 };
 // Cancels the stream; SessionEnded follows.
 struct CloseSession {
@@ -44,8 +46,11 @@ struct SendGoodbye {
 };
 
 // ---------------------------------------------------------------------------------------------------- work
-// Build the model and open the data as the first Welcome says. Once. Prepared follows.
-struct Prepare {};
+// Build the model and open the data as the first Welcome says, with the optimizer's state that was saved in this run,
+// if there is one. Once. Prepared follows.
+struct Prepare {
+  std::string run_id;
+};
 // Pull into the base buffer. Never while evaluation or training runs, unless it is a probe. PullEnded follows.
 struct StartPull {
   Ticket ticket = 0;
@@ -61,24 +66,32 @@ struct CancelPull {
 struct StartEvaluation {
   Assignment assignment;
 };
-// Train the interval from the base, form and encode the delta. TrainingEnded follows.
+// Train the interval from the base, form and encode the delta, and save it with the optimizer's state where the worker
+// has a folder for that. TrainingEnded follows.
 struct StartTraining {
   Assignment assignment;
+  Identity identity;  // whose delta it will be
 };
 // EvaluationEnded or TrainingEnded follows, CANCELLED unless it was just done.
 struct CancelWork {};
+// End the training before its next step as if it had been assigned the steps done so far; as CancelWork when those are
+// fewer than `steps_min`. TrainingEnded follows.
+struct EndTrainingEarly {
+  std::uint32_t steps_min = 0;
+};
 
 // ---------------------------------------------------------------------------------------------------- push
 // Send the encoded delta of `round`; the shell keeps the bytes until DropDelta or the next delta. PushEnded follows.
 struct StartPush {
   Ticket ticket = 0;
-  Identity identity;
+  Identity identity;  // of the delta's key
   Round round = 0;
+  bool leaving = false;  // the last one of this worker; it may have done fewer steps than it was assigned
 };
 // PushStatusEnded follows.
 struct AskPushStatus {
   Ticket ticket = 0;
-  Identity identity;
+  Identity identity;  // of the delta's key
   Round round = 0;
 };
 // Gives up the push or question under way; its end is not awaited.
@@ -120,8 +133,8 @@ struct Finish {
 };
 
 using Effect = std::variant<OpenSession, CloseSession, SendReady, SendProgress, SendGoodbye, Prepare, StartPull,
-                            CancelPull, StartEvaluation, StartTraining, CancelWork, StartPush, AskPushStatus,
-                            CancelPush, DropDelta, Note, Finish>;
+                            CancelPull, StartEvaluation, StartTraining, CancelWork, EndTrainingEarly, StartPush,
+                            AskPushStatus, CancelPush, DropDelta, Note, Finish>;
 
 }  // namespace autoloco::worker
 

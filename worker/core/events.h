@@ -5,6 +5,7 @@
 #define AUTOLOCO_WORKER_CORE_EVENTS_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 
@@ -21,6 +22,12 @@ struct Welcomed {
   Identity identity;
   Version version = 0;  // the server's current one
   absl::Duration heartbeat;
+  bool partial_intervals = true;  // a worker that leaves may send what it has of its interval
+  std::uint32_t late_versions_max = 0;  // a delta still counts so many versions after its round; 0: not at all
+  // Whether the delta that Hello named may be sent under its key, why not, and what the server has recorded of it.
+  bool send_held = false;
+  std::string held_reason = "";
+  std::optional<PushOutcome> held_outcome = std::nullopt;
 };
 struct Assigned {
   Ticket session = 0;
@@ -68,11 +75,12 @@ struct EvaluationEnded {
   absl::Status status;  // CANCELLED after CancelWork
   EvaluationPart part;  // when OK
 };
-// OK: the encoded delta waits for StartPush.
+// OK: the encoded delta waits for StartPush; where the worker has a folder for its state, it is saved.
 struct TrainingEnded {
   Round round = 0;
-  absl::Status status;     // CANCELLED after CancelWork
-  std::string non_finite;  // names the first tensor of the delta with a NaN or an infinity; empty: all finite
+  absl::Status status;      // CANCELLED after CancelWork
+  std::string non_finite;   // names the first tensor of the delta with a NaN or an infinity; empty: all finite
+  std::string digest = "";  // of the encoded delta
 };
 
 // ---------------------------------------------------------------------------------------------------- push

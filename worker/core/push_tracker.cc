@@ -4,25 +4,33 @@
 
 namespace autoloco::worker {
 
-void PushTracker::Begin(const Assignment& assignment, const std::string& base_digest, bool parked,
+void PushTracker::Begin(const HeldDelta& delta, const std::string& base_digest, bool parked, bool last,
                         std::vector<Effect>* effects) {
   if (state_ == State::kSending || state_ == State::kAsking) effects->push_back(CancelPush{.ticket = ticket_});
   state_ = parked ? State::kParked : State::kDue;
-  assignment_ = assignment;
+  delta_ = delta;
   base_digest_ = base_digest;
+  last_ = last;
   round_closed_ = false;
   backoff_.Reset();
 }
 
-void PushTracker::Advance(absl::Time now, const Identity& identity, Ticket* next_ticket, std::vector<Effect>* effects) {
+void PushTracker::Restore(const HeldDelta& delta) {
+  AUTOLOCO_CHECK(!holds());
+  state_ = State::kParked;
+  delta_ = delta;
+}
+
+void PushTracker::Advance(absl::Time now, Ticket* next_ticket, std::vector<Effect>* effects) {
   if (state_ == State::kDue) {
     state_ = State::kSending;
     ticket_ = (*next_ticket)++;
-    effects->push_back(StartPush{.ticket = ticket_, .identity = identity, .round = assignment_.round});
+    effects->push_back(
+        StartPush{.ticket = ticket_, .identity = delta_.owner, .round = delta_.assignment.round, .leaving = last_});
   } else if (state_ == State::kPausing && now >= retry_at_) {
     state_ = State::kAsking;
     ticket_ = (*next_ticket)++;
-    effects->push_back(AskPushStatus{.ticket = ticket_, .identity = identity, .round = assignment_.round});
+    effects->push_back(AskPushStatus{.ticket = ticket_, .identity = delta_.owner, .round = delta_.assignment.round});
   }
 }
 
@@ -39,15 +47,25 @@ void PushTracker::Resume() {
   backoff_.Reset();
 }
 
+void PushTracker::Adopt(const Identity& owner) {
+  if (state_ != State::kParked) return;
+  delta_.owner = owner;
+  Resume();
+}
+
+void PushTracker::Wake(absl::Time now) {
+  if (state_ == State::kPausing) retry_at_ = now;
+}
+
 void PushTracker::Drop(std::vector<Effect>* effects) {
   if (state_ == State::kNone) return;
   if (state_ == State::kSending || state_ == State::kAsking) effects->push_back(CancelPush{.ticket = ticket_});
-  effects->push_back(DropDelta{.round = assignment_.round});
+  effects->push_back(DropDelta{.round = delta_.assignment.round});
   state_ = State::kNone;
 }
 
 void PushTracker::OnRoundClosed(Version version) {
-  if (state_ != State::kNone && assignment_.round < version) round_closed_ = true;
+  if (state_ != State::kNone && delta_.assignment.round < version) round_closed_ = true;
 }
 
 bool PushTracker::OnEnded(Ticket ticket) {

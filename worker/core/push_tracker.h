@@ -23,16 +23,23 @@ class PushTracker {
  public:
   explicit PushTracker(const MachineConfig& config) : backoff_(config.reconnect_max, config.jitter_seed, 3) {}
 
-  // A delta is encoded; it replaces one that was never answered. `parked`: not sent before Resume.
-  // `base_digest`: of the parameters that the interval started from.
-  void Begin(const Assignment& assignment, const std::string& base_digest, bool parked, std::vector<Effect>* effects);
+  // A delta is encoded; it replaces one that was never answered. `base_digest`: of the parameters that the interval
+  // started from. `parked`: not sent before Resume or Adopt. `last`: this worker leaves after it.
+  void Begin(const HeldDelta& delta, const std::string& base_digest, bool parked, bool last,
+             std::vector<Effect>* effects);
+  // A delta from before the worker was started again; parked. REQUIRES: !holds().
+  void Restore(const HeldDelta& delta);
   // Sends or asks, when something is due. `next_ticket` is drawn from.
-  void Advance(absl::Time now, const Identity& identity, Ticket* next_ticket, std::vector<Effect>* effects);
+  void Advance(absl::Time now, Ticket* next_ticket, std::vector<Effect>* effects);
 
   // Stops sending and keeps the delta: the incarnation that it belongs to is over.
   void Park(std::vector<Effect>* effects);
-  // The same assignment was given to the new incarnation.
+  // The server takes the parked delta under its own key.
   void Resume();
+  // The same assignment was given to the new incarnation: the parked delta becomes its own.
+  void Adopt(const Identity& owner);
+  // The server is back: a pause is over.
+  void Wake(absl::Time now);
   // Forgets the delta, if there is one.
   void Drop(std::vector<Effect>* effects);
   // The delta's round is over: an answer may still come, but it is not sent again.
@@ -41,11 +48,12 @@ class PushTracker {
   bool holds() const { return state_ != State::kNone; }
   bool parked() const { return state_ == State::kParked; }
   // REQUIRES: holds().
-  const Assignment& assignment() const { return assignment_; }
+  const HeldDelta& delta() const { return delta_; }
+  const Assignment& assignment() const { return delta_.assignment; }
   // Whether the delta starts from this version with these parameters. A server that lost versions makes them again, and
   // with other deltas they are not the same.
   bool StartsFrom(Version version, const std::string& digest) const {
-    return assignment_.round == version && base_digest_ == digest;
+    return delta_.assignment.round == version && base_digest_ == digest;
   }
 
   // The delta's round is over: it cannot count unless it arrived before.
@@ -63,7 +71,7 @@ class PushTracker {
  private:
   enum class State {
     kNone,
-    kParked,   // waits for Resume
+    kParked,   // waits for Resume or Adopt
     kDue,      // to be sent with the next Advance
     kSending,  // next: kEnded
     kPausing,  // until retry_at_; next: kAsking
@@ -72,8 +80,9 @@ class PushTracker {
   };
 
   State state_ = State::kNone;
-  Assignment assignment_;
+  HeldDelta delta_;
   std::string base_digest_;
+  bool last_ = false;
   bool round_closed_ = false;
   Ticket ticket_ = 0;
   absl::Time retry_at_;

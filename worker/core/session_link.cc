@@ -7,15 +7,17 @@ namespace autoloco::worker {
 SessionLink::SessionLink(const MachineConfig& config, absl::Time now)
     : config_(config), down_since_(now), retry_at_(now), backoff_(config.reconnect_max, config.jitter_seed, 1) {}
 
-void SessionLink::Advance(absl::Time now, const Identity& identity, std::vector<Effect>* effects) {
+bool SessionLink::Advance(absl::Time now, const Identity& identity, const std::optional<HeldDelta>& held,
+                          std::vector<Effect>* effects) {
   if (state_ == State::kDown && now >= retry_at_) {
     state_ = State::kOpening;
     was_up_ = false;
     welcome_until_ = now + config_.control_timeout;
-    effects->push_back(OpenSession{.session = ++session_, .identity = identity});
-  } else if (state_ == State::kOpening && now >= welcome_until_) {
-    Close(effects);
+    effects->push_back(OpenSession{.session = ++session_, .identity = identity, .held = held});
+    return true;
   }
+  if (state_ == State::kOpening && now >= welcome_until_) Close(effects);
+  return false;
 }
 
 void SessionLink::OnWelcomed(absl::Time now) {

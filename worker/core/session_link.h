@@ -20,8 +20,10 @@ class SessionLink {
   // Down at first, and due at once.
   SessionLink(const MachineConfig& config, absl::Time now);
 
-  // Opens a session when one is due, cancels one that was not welcomed in time.
-  void Advance(absl::Time now, const Identity& identity, std::vector<Effect>* effects);
+  // Opens a session when one is due, cancels one that was not welcomed in time. True when it opened one, which names
+  // `held` in its Hello.
+  bool Advance(absl::Time now, const Identity& identity, const std::optional<HeldDelta>& held,
+               std::vector<Effect>* effects);
 
   // Whether events under `session` still count.
   bool IsCurrent(Ticket session) const { return state_ != State::kDown && session == session_; }

@@ -29,6 +29,14 @@ struct Assignment {
   bool operator==(const Assignment&) const = default;
 };
 
+// A delta under the key that it is sent by. What a worker kept of an earlier incarnation is named in Hello.
+struct HeldDelta {
+  Identity owner;  // the incarnation that it was trained as; never 0
+  Assignment assignment;
+  std::string digest;  // of the payload
+  bool operator==(const HeldDelta&) const = default;
+};
+
 // Scalars of one finished interval.
 struct IntervalReport {
   std::uint32_t inner_steps = 0;
@@ -39,6 +47,7 @@ struct IntervalReport {
   double loss_last = 0;           // mean of the last ones
   double gradient_norm_mean = 0;  // before clipping
   double step_seconds_mean = 0;
+  bool operator==(const IntervalReport&) const = default;
 };
 
 // This worker's part of the held-out windows of one version.
@@ -51,6 +60,10 @@ struct EvaluationPart {
 
 enum class WorkerPhase { kJoining, kTraining, kPushing, kWaiting, kPulling, kEvaluating };
 const char* WorkerPhaseName(WorkerPhase phase);
+
+// A worker that leaves sends what it has of its interval when that is at least this part of it: less is mostly noise,
+// and left out of the sum (kWorkShareMin of server/core/combination.h).
+inline constexpr std::uint32_t kPartialShareDivisor = 20;
 
 // What became of a push that arrived whole.
 enum class PushOutcome { kAccepted, kLate, kStale, kNonFinite, kNormOutlier, kRoundAborted };

@@ -12,6 +12,7 @@ namespace autoloco::worker {
 WorkerMachine::WorkerMachine(const MachineConfig& config, absl::Time now)
     : config_(config), now_(now), link_(config, now), heartbeat_at_(now), base_(config), push_(config) {
   identity_.run_id = config.run_id;
+  if (config.saved) push_.Restore(*config.saved);
 }
 
 void WorkerMachine::Step(absl::Time now, const Event& event, std::vector<Effect>* effects) {
@@ -37,7 +38,10 @@ std::optional<absl::Time> WorkerMachine::NextDeadline() const {
   consider(push_.NextDeadline());
   if (leaving_) {
     consider(leaving_->deadline);
-    if (push_.holds()) consider(leaving_->push_until);
+    if (!leaving_->goodbye_until) {
+      consider(leaving_->deliver_until);
+      if (link_.up()) consider(heartbeat_at_);
+    }
     if (leaving_->goodbye_until && *leaving_->goodbye_until > now_) consider(leaving_->goodbye_until);
     return next;
   }
@@ -71,7 +75,8 @@ void WorkerMachine::On(const TimerFired&) {}
 // ------------------------------------------------------------------------------------------------ going on
 
 void WorkerMachine::Advance() {
-  link_.Advance(now_, identity_, effects_);
+  const std::optional<HeldDelta> held = HeldOfEarlierLife();
+  if (link_.Advance(now_, identity_, held, effects_)) named_ = held;
   if (link_.GaveUp(now_)) {
     Leave(kExitGaveUp,
           absl::StrCat("the server could not be reached for ", absl::FormatDuration(config_.connect_timeout)), false);
@@ -80,18 +85,25 @@ void WorkerMachine::Advance() {
   }
   AdvanceJoin();
   AdvanceWork();
-  push_.Advance(now_, identity_, &next_ticket_, effects_);
+  push_.Advance(now_, &next_ticket_, effects_);
   AdvanceHeartbeat();
+}
+
+std::optional<HeldDelta> WorkerMachine::HeldOfEarlierLife() const {
+  if (!push_.holds() || push_.delta().owner == identity_) return std::nullopt;
+  return push_.delta();
 }
 
 void WorkerMachine::AdvanceJoin() {
   if (!link_.up()) return;
   if (preparation_ == Preparation::kNotYet) {
     preparation_ = Preparation::kRunning;
-    effects_->push_back(Prepare{});
+    effects_->push_back(Prepare{.run_id = identity_.run_id});
   }
   if (preparation_ != Preparation::kDone || ready_) return;
   if (base_checked_) {
+    // Ready says that nothing of an earlier life is on its way any more.
+    if (HeldOfEarlierLife() && !push_.parked()) return;
     ready_ = true;
     effects_->push_back(SendReady{.session = link_.session(), .identity = identity_, .version = *base_.held()});
     return;
@@ -103,10 +115,12 @@ void WorkerMachine::AdvanceJoin() {
 
 void WorkerMachine::AdvanceWork() {
   if (next_ && !work_ && !base_.pulling()) {
-    work_ = Work{.assignment = *next_};
+    const Assignment& assignment = *next_;
+    AddNote(NoteKind::kAssigned, assignment.round,
+            absl::StrCat(assignment.inner_steps, " steps from inner step ", assignment.first_inner_step, ", samples ",
+                         assignment.first_sample, " to ", assignment.first_sample + assignment.sample_count));
+    work_ = Work{.assignment = assignment, .owner = identity_};
     next_.reset();
-    AddNote(NoteKind::kAssigned, work_->assignment.round,
-            absl::StrCat(work_->assignment.inner_steps, " steps from inner step ", work_->assignment.first_inner_step));
   }
   if (!work_ || work_->stage != Stage::kPulling) return;
   if (base_.held() == work_->assignment.round) {
@@ -122,7 +136,7 @@ void WorkerMachine::StartNextStage() {
     effects_->push_back(StartEvaluation{.assignment = work_->assignment});
   } else if (work_->assignment.inner_steps > 0) {
     work_->stage = Stage::kTraining;
-    effects_->push_back(StartTraining{.assignment = work_->assignment});
+    effects_->push_back(StartTraining{.assignment = work_->assignment, .identity = work_->owner});
   } else {
     done_ = work_->assignment;
     work_.reset();
@@ -152,25 +166,38 @@ void WorkerMachine::SendProgressNow() {
 
 // ------------------------------------------------------------------------------------------------ leaving
 
-void WorkerMachine::Leave(int exit_code, std::string reason, bool finish_push) {
+bool WorkerMachine::CanSendPart() const {
+  return work_ && work_->stage == Stage::kTraining && !work_->cancelled && work_->confirmed && partial_intervals_ &&
+         link_.up();
+}
+
+void WorkerMachine::Leave(int exit_code, std::string reason, bool deliver) {
   if (leaving_) return;
   AddNote(NoteKind::kLeaving, 0, reason, exit_code != kExitDone);
   leaving_ = Leaving{.exit_code = exit_code,
                      .reason = std::move(reason),
                      .deadline = now_ + config_.leave,
-                     .push_until = finish_push ? now_ + config_.leave / 2 : now_,
+                     .deliver_until = deliver ? now_ + config_.leave * 3 / 4 : now_,
                      .goodbye_until = std::nullopt};
   next_.reset();
-  if (work_) CancelWorkInProgress(leaving_->reason);
+  if (deliver && CanSendPart()) {
+    work_->ends_early = true;
+    const std::uint32_t steps = work_->assignment.inner_steps;
+    effects_->push_back(EndTrainingEarly{.steps_min = (steps + kPartialShareDivisor - 1) / kPartialShareDivisor});
+  } else if (work_) {
+    CancelWorkInProgress(leaving_->reason);
+  }
   base_.Cancel(effects_);
-  if (push_.parked()) push_.Drop(effects_);
 }
 
 void WorkerMachine::AdvanceLeaving() {
-  if (push_.holds() && now_ < leaving_->push_until) {
-    push_.Advance(now_, identity_, &next_ticket_, effects_);
+  if (push_.parked()) push_.Drop(effects_);
+  if ((push_.holds() || EndsEarly()) && now_ < leaving_->deliver_until) {
+    push_.Advance(now_, &next_ticket_, effects_);
+    AdvanceHeartbeat();
     return;
   }
+  if (EndsEarly()) CancelWorkInProgress(leaving_->reason);
   push_.Drop(effects_);
   if (!leaving_->goodbye_until) {
     if (link_.up()) {

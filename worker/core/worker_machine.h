@@ -7,7 +7,9 @@
 // - A broken session is reconnected under the same incarnation while work goes on. When the lease ran out, the worker
 //   joins as a new incarnation, and keeps the interval only if the server assigns exactly the same one again and the
 //   parameters are the same by digest.
-// - An encoded delta is kept until the server has answered for it, and is only ever sent again as the same bytes.
+// - An encoded delta is kept until the server has answered for it, and is only ever sent again as the same bytes. One
+//   that is left from an earlier incarnation, of this process or of the one before it, is named in Hello: the server
+//   says whether it may still be sent, under its own key.
 #ifndef AUTOLOCO_WORKER_CORE_WORKER_MACHINE_H_
 #define AUTOLOCO_WORKER_CORE_WORKER_MACHINE_H_
 
@@ -49,15 +51,17 @@ class WorkerMachine {
   // The interval in work.
   struct Work {
     Assignment assignment;
+    Identity owner;  // the incarnation that it was assigned to last
     Stage stage = Stage::kPulling;
-    bool cancelled = false;  // its end is awaited
-    bool confirmed = true;   // assigned to the present incarnation
+    bool cancelled = false;   // its end is awaited
+    bool confirmed = true;    // assigned to the present incarnation
+    bool ends_early = false;  // this worker leaves: what it has is sent
   };
   struct Leaving {
     int exit_code = 0;
     std::string reason;
     absl::Time deadline;                      // ends whatever still runs
-    absl::Time push_until;                    // a delta on its way may still be answered
+    absl::Time deliver_until;                 // what was trained may still be sent and answered
     std::optional<absl::Time> goodbye_until;  // set when said
   };
   enum class Preparation { kNotYet, kRunning, kDone };
@@ -90,7 +94,14 @@ class WorkerMachine {
   // Version `version` exists: intervals of earlier rounds do not count any more.
   void DropOutdated(Version version);
   void Rejoin(absl::string_view reason);
-  void Leave(int exit_code, std::string reason, bool finish_push);
+  // `deliver`: what is trained or on its way is sent first, as far as the grace allows.
+  void Leave(int exit_code, std::string reason, bool deliver);
+  // Whether the interval in work can end as it stands and be sent.
+  bool CanSendPart() const;
+  bool EndsEarly() const { return work_ && work_->ends_early && !work_->cancelled; }
+  // The delta that Hello must name: it does not belong to the present incarnation.
+  std::optional<HeldDelta> HeldOfEarlierLife() const;
+  void JudgeHeld(const Welcomed& event);
   void PushAnswered(PushOutcome outcome, const std::string& reason);
   void PushRefused(const absl::Status& status);
   void SendProgressNow();
@@ -106,6 +117,9 @@ class WorkerMachine {
   absl::Duration heartbeat_ = absl::Seconds(2);
   absl::Time heartbeat_at_;
   Version server_version_ = 0;
+  bool partial_intervals_ = true;
+  std::uint32_t late_versions_max_ = 0;
+  std::optional<HeldDelta> named_;  // in the last Hello
 
   Preparation preparation_ = Preparation::kNotYet;
   bool base_checked_ = false;  // the base was compared with the server's under this incarnation

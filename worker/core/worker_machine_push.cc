@@ -44,7 +44,10 @@ void WorkerMachine::PushAnswered(PushOutcome outcome, const std::string& reason)
 
 void WorkerMachine::PushRefused(const absl::Status& status) {
   const Round round = push_.assignment().round;
-  switch (JudgePush(status)) {
+  Verdict verdict = JudgePush(status);
+  // What the server thinks of an earlier incarnation says nothing of this one.
+  if (HeldOfEarlierLife() && verdict != Verdict::kRetry) verdict = Verdict::kRebase;
+  switch (verdict) {
     case Verdict::kRejoin: Rejoin(status.message()); return;
     case Verdict::kStop:
       push_.Drop(effects_);

@@ -19,6 +19,8 @@ void WorkerMachine::On(const Welcomed& event) {
   heartbeat_ = event.heartbeat;
   heartbeat_at_ = now_;
   server_version_ = event.version;
+  partial_intervals_ = event.partial_intervals;
+  late_versions_max_ = event.late_versions_max;
   if (event.identity == identity_) {
     AddNote(NoteKind::kReconnected, event.version, absl::StrCat("incarnation ", identity_.incarnation));
     evaluation_unsent_ = evaluation_.has_value();
@@ -33,7 +35,30 @@ void WorkerMachine::On(const Welcomed& event) {
             absl::StrCat("run ", identity_.run_id, " incarnation ", identity_.incarnation));
   }
   ready_ = assigned_;
+  JudgeHeld(event);
   DropOutdated(event.version);
+  push_.Wake(now_);
+  base_.Wake();
+}
+
+void WorkerMachine::JudgeHeld(const Welcomed& event) {
+  if (!named_ || !push_.holds() || push_.delta() != *named_) return;
+  if (event.send_held) {
+    push_.Resume();
+    return;
+  }
+  if (event.held_outcome) {
+    AddNote(NoteKind::kPushAnswered, named_->assignment.round,
+            absl::StrCat(PushOutcomeName(*event.held_outcome), ", as incarnation ", named_->owner.incarnation),
+            event.held_outcome != PushOutcome::kAccepted);
+    push_.Drop(effects_);
+    return;
+  }
+  AddNote(NoteKind::kDropped, named_->assignment.round,
+          absl::StrCat("the delta kept of incarnation ", named_->owner.incarnation, " is not sent: ",
+                       event.held_reason.empty() ? "the server does not wait for it" : event.held_reason),
+          true);
+  push_.Drop(effects_);
 }
 
 void WorkerMachine::On(const Assigned& event) {
@@ -43,11 +68,12 @@ void WorkerMachine::On(const Assigned& event) {
   assigned_ = true;
   if (work_ && !work_->cancelled && work_->assignment == assignment) {
     work_->confirmed = true;
+    work_->owner = identity_;
     next_.reset();
     return;
   }
   if (push_.holds() && push_.assignment() == assignment) {
-    push_.Resume();
+    push_.Adopt(identity_);
     return;
   }
   if (done_ == assignment || next_ == assignment) return;

@@ -75,7 +75,7 @@ void WorkerMachine::On(const EvaluationEnded& event) {
           absl::StrCat("evaluation of version ", event.round, " failed: ", std::string(event.status.message())), false);
   } else if (work_->assignment.inner_steps > 0) {
     work_->stage = Stage::kTraining;
-    effects_->push_back(StartTraining{.assignment = work_->assignment});
+    effects_->push_back(StartTraining{.assignment = work_->assignment, .identity = work_->owner});
   } else {
     done_ = work_->assignment;
     work_.reset();
@@ -86,15 +86,18 @@ void WorkerMachine::On(const TrainingEnded& event) {
   if (!work_ || work_->stage != Stage::kTraining || work_->assignment.round != event.round) return;
   const Work work = *work_;
   work_.reset();
-  if (work.cancelled || leaving_) {
+  if (work.cancelled || (leaving_ && !work.ends_early)) {
     effects_->push_back(DropDelta{.round = event.round});
+  } else if (work.ends_early && absl::IsCancelled(event.status)) {
+    AddNote(NoteKind::kDropped, event.round, "too few steps were done to be sent");
   } else if (!event.status.ok()) {
     Leave(kExitFailed,
           absl::StrCat("training of round ", event.round, " failed: ", std::string(event.status.message())), false);
   } else if (!event.non_finite.empty()) {
     Leave(kExitFailed, absl::StrCat("the delta of round ", event.round, " is not finite: ", event.non_finite), false);
   } else {
-    push_.Begin(work.assignment, base_.held_digest(), !work.confirmed, effects_);
+    push_.Begin({.owner = work.owner, .assignment = work.assignment, .digest = event.digest}, base_.held_digest(),
+                !work.confirmed, work.ends_early, effects_);
   }
 }
 
@@ -112,10 +115,12 @@ void WorkerMachine::CancelWorkInProgress(absl::string_view reason) {
 
 void WorkerMachine::DropOutdated(Version version) {
   if (next_ && next_->round < version) next_.reset();
-  if (work_ && work_->assignment.round < version) {
+  // Where late deltas count, what has begun to train goes on past the end of its round.
+  const Version oldest = version - std::min<Version>(version, late_versions_max_);
+  if (work_ && work_->assignment.round < (work_->stage == Stage::kTraining ? oldest : version)) {
     CancelWorkInProgress(absl::StrCat("its round has closed, version ", version, " is current"));
   }
-  push_.OnRoundClosed(version);
+  push_.OnRoundClosed(oldest);
   if (push_.parked() && push_.assignment().round < version) push_.Drop(effects_);
 }
 

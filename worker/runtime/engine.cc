@@ -15,26 +15,31 @@ namespace autoloco::worker {
 
 Engine::Engine(EngineOptions options, TrainerFactory* factory, const Clock* clock, ProgressBoard* board,
                EventSink* sink)
-    : options_(std::move(options)), factory_(factory), clock_(clock), board_(board), sink_(sink) {}
+    : options_(std::move(options)),
+      factory_(factory),
+      clock_(clock),
+      board_(board),
+      sink_(sink),
+      delta_(options_.saved) {}
 
 Engine::~Engine() { Cancel(); }
 
-void Engine::StartPrepare(const RunSettings& settings) {
+void Engine::StartPrepare(const RunSettings& settings, const std::string& run_id) {
   AUTOLOCO_CHECK(!busy_.exchange(true));
   settings_ = settings;
-  pool_.Post([this] { Prepare(); });
+  pool_.Post([this, run_id] { Prepare(run_id); });
 }
 
 void Engine::StartEvaluation(const Assignment& assignment) {
   AUTOLOCO_CHECK(!busy_.exchange(true));
-  cancel_ = false;
+  stop_.Reset();
   pool_.Post([this, assignment] { Evaluate(assignment); });
 }
 
-void Engine::StartTraining(const Assignment& assignment) {
+void Engine::StartTraining(const Assignment& assignment, const Identity& owner) {
   AUTOLOCO_CHECK(!busy_.exchange(true));
-  cancel_ = false;
-  pool_.Post([this, assignment] { Train(assignment); });
+  stop_.Reset();
+  pool_.Post([this, assignment, owner] { Train(assignment, owner); });
 }
 
 std::shared_ptr<const EncodedDelta> Engine::delta() const {
@@ -58,10 +63,30 @@ EngineTools Engine::Tools() {
           .settings = &settings_,
           .clock = clock_,
           .board = board_,
-          .cancel = &cancel_};
+          .stop = &stop_};
 }
 
-void Engine::Prepare() { End(Prepared{.status = PrepareOrFail()}); }
+void Engine::Prepare(const std::string& run_id) {
+  absl::Status status = PrepareOrFail();
+  if (status.ok() && options_.state != nullptr) status = RestoreOptimizer(run_id);
+  End(Prepared{.status = std::move(status)});
+}
+
+// A state that cannot be used costs some warm-up of the moments, not the worker.
+absl::Status Engine::RestoreOptimizer(const std::string& run_id) {
+  AUTOLOCO_ASSIGN_OR_RETURN(first_moment_, FlatBuffer::Allocate(layout_.value_count()));
+  AUTOLOCO_ASSIGN_OR_RETURN(second_moment_, FlatBuffer::Allocate(layout_.value_count()));
+  const absl::StatusOr<std::uint64_t> steps =
+      options_.state->LoadOptimizer(run_id, layout_.hash(), first_moment_.values(), second_moment_.values());
+  if (steps.ok()) {
+    AUTOLOCO_RETURN_IF_ERROR(trainer_->LoadOptimizerState(first_moment_.values(), second_moment_.values(), *steps));
+    Log(LogLevel::kInfo, "optimizer_state_loaded").Add("steps", *steps);
+  } else {
+    Log(absl::IsNotFound(steps.status()) ? LogLevel::kInfo : LogLevel::kWarning, "optimizer_state_fresh")
+        .Add("reason", std::string(steps.status().message()));
+  }
+  return absl::OkStatus();
+}
 
 absl::Status Engine::PrepareOrFail() {
   AUTOLOCO_ASSIGN_OR_RETURN(dataset_, Dataset::Open({.path = options_.data,
@@ -103,15 +128,30 @@ void Engine::Evaluate(const Assignment& assignment) {
   End(std::move(ended));
 }
 
-void Engine::Train(const Assignment& assignment) {
-  TrainingEnded ended{.round = assignment.round, .status = absl::OkStatus(), .non_finite = ""};
+void Engine::Train(const Assignment& assignment, const Identity& owner) {
+  TrainingEnded ended{.round = assignment.round, .status = absl::OkStatus(), .non_finite = "", .digest = ""};
   absl::StatusOr<std::shared_ptr<const EncodedDelta>> delta = TrainOrFail(assignment, &ended.non_finite);
   ended.status = delta.status();
   if (delta.ok() && ended.non_finite.empty()) {
+    ended.digest = (*delta)->digest;
+    const absl::Status saved = SaveState({.owner = owner, .assignment = assignment, .digest = ended.digest}, **delta);
+    if (!saved.ok()) {
+      Log(LogLevel::kWarning, "state_not_saved")
+          .Add("round", assignment.round)
+          .Add("reason", std::string(saved.message()));
+    }
     MutexLock lock(&mutex_);
     delta_ = *std::move(delta);
   }
   End(std::move(ended));
+}
+
+absl::Status Engine::SaveState(const HeldDelta& held, const EncodedDelta& delta) {
+  if (options_.state == nullptr) return absl::OkStatus();
+  AUTOLOCO_ASSIGN_OR_RETURN(const std::uint64_t steps,
+                            trainer_->SaveOptimizerState(first_moment_.values(), second_moment_.values()));
+  return options_.state->Save(
+      held, delta, {.first_moment = first_moment_.values(), .second_moment = second_moment_.values(), .steps = steps});
 }
 
 // Null when the delta is not finite.
@@ -132,8 +172,8 @@ absl::StatusOr<std::shared_ptr<const EncodedDelta>> Engine::TrainOrFail(const As
   }
   delta->round = assignment.round;
   delta->layout_hash = layout_.hash();
-  delta->codec = settings_.codec;
-  delta->payload = EncodeVector(values, settings_.codec, settings_.zstd_level);
+  delta->codec = settings_.coding.codec;
+  AUTOLOCO_ASSIGN_OR_RETURN(delta->payload, EncodeVector(values, settings_.coding, nullptr));
   delta->digest = Digest128(std::as_bytes(std::span(delta->payload)));
   return delta;
 }

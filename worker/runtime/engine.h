@@ -23,12 +23,16 @@
 #include "worker/runtime/progress_board.h"
 #include "worker/runtime/run_settings.h"
 #include "worker/runtime/trainer_factory.h"
+#include "worker/runtime/worker_state.h"
 
 namespace autoloco::worker {
 
 struct EngineOptions {
   std::string data;  // text file, or folder of them
   DeviceOptions device;
+  // Where deltas and the optimizer's state are saved, borrowed for the engine's life; null: nowhere.
+  WorkerState* state = nullptr;
+  std::shared_ptr<const EncodedDelta> saved = nullptr;  // the delta that was there: it waits as if just encoded
 };
 
 // Methods are called by the run loop's thread; jobs run on the engine's own. One job at a time: the caller waits for
@@ -40,14 +44,18 @@ class Engine {
   // Cancels the job under way and waits for its end.
   ~Engine();
 
-  // Builds the model and opens the data; posts Prepared. Called once.
-  void StartPrepare(const RunSettings& settings);
+  // Builds the model, opens the data and loads the optimizer's state if one was saved in run `run_id`; posts Prepared.
+  // Called once.
+  void StartPrepare(const RunSettings& settings, const std::string& run_id);
   // Posts EvaluationEnded.
   void StartEvaluation(const Assignment& assignment);
-  // Posts TrainingEnded; when it is OK, delta() has the encoded delta.
-  void StartTraining(const Assignment& assignment);
+  // Posts TrainingEnded; when it is OK, delta() has the encoded delta, and it is saved as one of `owner`. A delta that
+  // could not be saved is sent all the same.
+  void StartTraining(const Assignment& assignment, const Identity& owner);
   // The job under way ends before its next step.
-  void Cancel() { cancel_ = true; }
+  void Cancel() { stop_.cancel = true; }
+  // The same; a training gives what it has when that is at least so many steps.
+  void EndTrainingEarly(std::uint32_t steps_min) { stop_.end_with_steps = steps_min; }
   // No job is under way.
   bool idle() const { return !busy_; }
 
@@ -65,10 +73,12 @@ class Engine {
   void DropDelta(Round round);
 
  private:
-  void Prepare();
+  void Prepare(const std::string& run_id);
   void Evaluate(const Assignment& assignment);
-  void Train(const Assignment& assignment);
+  void Train(const Assignment& assignment, const Identity& owner);
   absl::Status PrepareOrFail();
+  absl::Status RestoreOptimizer(const std::string& run_id);
+  absl::Status SaveState(const HeldDelta& held, const EncodedDelta& delta);
   absl::Status LoadBase();
   absl::StatusOr<std::shared_ptr<const EncodedDelta>> TrainOrFail(const Assignment& assignment,
                                                                   std::string* non_finite);
@@ -89,10 +99,11 @@ class Engine {
 
   std::unique_ptr<Trainer> trainer_;  // engine's thread
   FlatBuffer base_;
-  FlatBuffer scratch_;  // engine's thread: parameters after the interval, then the delta
+  FlatBuffer scratch_;                       // engine's thread: parameters after the interval, then the delta
+  FlatBuffer first_moment_, second_moment_;  // engine's thread: on their way to the disk; empty where nothing is saved
 
   std::atomic<bool> loaded_{false};  // the trainer holds the base
-  std::atomic<bool> cancel_{false};
+  StopSignal stop_;
   std::atomic<bool> busy_{false};
 
   mutable Mutex mutex_;

@@ -35,15 +35,31 @@ class BatchBuffer {
 };
 
 // A worker that cannot take a single step would thin the mean out with deltas of zero for ever: it ends.
-absl::Status JudgeSkipped(std::uint32_t skipped, const Assignment& assignment) {
+absl::Status JudgeSkipped(std::uint32_t skipped, std::uint32_t steps, const Assignment& assignment) {
   if (skipped == 0) return absl::OkStatus();
   Log(LogLevel::kWarning, "steps_skipped")
       .Add("round", assignment.round)
       .Add("skipped", skipped)
-      .Add("steps", assignment.inner_steps)
+      .Add("steps", steps)
       .Add("reason", "the gradient was not finite");
-  if (skipped < assignment.inner_steps) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat("no step of ", assignment.inner_steps, " had a finite gradient"));
+  if (skipped < steps) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("no step of ", steps, " had a finite gradient"));
+}
+
+// What was really used, for comparing workers and for the trace of the samples: learning rates of the first and the
+// last step, samples [first_sample, end_sample).
+void LogTrained(const Assignment& assignment, const IntervalReport& report, double first_rate, double last_rate,
+                std::uint64_t end_sample) {
+  Log(LogLevel::kInfo, "interval_trained")
+      .Add("round", assignment.round)
+      .Add("steps", report.inner_steps)
+      .Add("assigned_steps", assignment.inner_steps)
+      .Add("first_inner_step", assignment.first_inner_step)
+      .Add("first_learning_rate", first_rate)
+      .Add("last_learning_rate", last_rate)
+      .Add("first_sample", assignment.first_sample)
+      .Add("end_sample", end_sample)
+      .Add("loss", report.loss_mean);
 }
 
 }  // namespace
@@ -61,11 +77,19 @@ absl::StatusOr<IntervalReport> RunInterval(const EngineTools& tools, const Assig
   tools.board->IntervalBegan(assignment);
   std::uint64_t sample = assignment.first_sample;
   std::uint32_t skipped = 0;  // steps whose gradient was not finite: the trainer changes nothing then
-  for (std::uint32_t step = 0; step < assignment.inner_steps; ++step) {
-    if (tools.cancel->load()) return absl::CancelledError("interval cancelled");
+  double first_rate = 0;
+  double last_rate = 0;
+  std::uint32_t steps = 0;
+  for (; steps < assignment.inner_steps; ++steps) {
+    if (tools.stop->cancel.load()) return absl::CancelledError("interval cancelled");
+    const std::uint32_t end_with_steps = tools.stop->end_with_steps.load();
+    if (steps > 0 && steps >= end_with_steps) break;
+    if (end_with_steps != StopSignal::kNever) {
+      return absl::CancelledError(absl::StrCat(steps, " steps done, fewer than ", end_with_steps));
+    }
     const Instant begin = tools.clock->Now();
     for (std::uint32_t row = 0; row < settings.batch_size; ++row) tools.dataset->ReadSample(sample++, batch.Row(row));
-    const double learning_rate = LearningRateAt(settings.schedule, assignment.first_inner_step + step);
+    const double learning_rate = LearningRateAt(settings.schedule, assignment.first_inner_step + steps);
     AUTOLOCO_ASSIGN_OR_RETURN(const StepResult result,
                               tools.trainer->Step(batch.FirstRows(settings.batch_size), learning_rate));
     const StepRecord record{.loss = result.loss,
@@ -73,12 +97,16 @@ absl::StatusOr<IntervalReport> RunInterval(const EngineTools& tools, const Assig
                             .learning_rate = learning_rate,
                             .tokens = std::uint64_t{settings.batch_size} * settings.shape.context,
                             .duration = tools.clock->Now() - begin};
+    if (steps == 0) first_rate = learning_rate;
+    last_rate = learning_rate;
     skipped += std::isfinite(result.gradient_norm) ? 0 : 1;
     statistics.Add(record);
     tools.board->StepDone(record);
   }
-  AUTOLOCO_RETURN_IF_ERROR(JudgeSkipped(skipped, assignment));
-  return statistics.Report();
+  AUTOLOCO_RETURN_IF_ERROR(JudgeSkipped(skipped, steps, assignment));
+  const IntervalReport report = statistics.Report();
+  LogTrained(assignment, report, first_rate, last_rate, sample);
+  return report;
 }
 
 absl::StatusOr<EvaluationPart> RunEvaluation(const EngineTools& tools, const Assignment& assignment) {
@@ -90,7 +118,7 @@ absl::StatusOr<EvaluationPart> RunEvaluation(const EngineTools& tools, const Ass
   const Instant begin = tools.clock->Now();
   std::uint64_t window = assignment.evaluation_part;
   while (window < windows) {
-    if (tools.cancel->load()) return absl::CancelledError("evaluation cancelled");
+    if (tools.stop->cancel.load()) return absl::CancelledError("evaluation cancelled");
     std::uint32_t rows = 0;
     for (; rows < settings.batch_size && window < windows; window += assignment.evaluation_parts) {
       tools.dataset->ReadHeldOut(SpreadIndex(window, settings.evaluation_windows, available), batch.Row(rows++));

@@ -71,6 +71,7 @@ struct EncodedDelta {
 struct PushJob {
   Ticket ticket = 0;
   Identity identity;
+  bool leaving = false;
   std::shared_ptr<const EncodedDelta> delta;
 };
 
@@ -80,7 +81,8 @@ class ServerConnection {
  public:
   virtual ~ServerConnection() = default;
 
-  virtual void OpenSession(Ticket session, const Identity& identity) = 0;
+  // `held`: named in Hello.
+  virtual void OpenSession(Ticket session, const Identity& identity, const std::optional<HeldDelta>& held) = 0;
   virtual void CloseSession(Ticket session) = 0;
   virtual void SendReady(Ticket session, const ReadyReport& report) = 0;
   virtual void SendProgress(Ticket session, const ProgressReport& report) = 0;

@@ -65,7 +65,7 @@ int RunLoop::Run(Engine* engine, ServerConnection* connection) {
   }
 }
 
-void RunLoop::Do(const OpenSession& effect) { connection_->OpenSession(effect.session, effect.identity); }
+void RunLoop::Do(const OpenSession& effect) { connection_->OpenSession(effect.session, effect.identity, effect.held); }
 
 void RunLoop::Do(const CloseSession& effect) { connection_->CloseSession(effect.session); }
 
@@ -93,14 +93,14 @@ void RunLoop::Do(const SendGoodbye& effect) {
   connection_->SendGoodbye(effect.session, effect.identity, effect.reason);
 }
 
-void RunLoop::Do(const Prepare&) {
+void RunLoop::Do(const Prepare& effect) {
   std::optional<RunSettings> settings;
   {
     MutexLock lock(&mutex_);
     settings = settings_;
   }
   AUTOLOCO_CHECK(settings.has_value());
-  engine_->StartPrepare(*settings);
+  engine_->StartPrepare(*settings, effect.run_id);
 }
 
 void RunLoop::Do(const StartPull& effect) {
@@ -117,15 +117,18 @@ void RunLoop::Do(const CancelPull& effect) { connection_->CancelPull(effect.tick
 
 void RunLoop::Do(const StartEvaluation& effect) { engine_->StartEvaluation(effect.assignment); }
 
-void RunLoop::Do(const StartTraining& effect) { engine_->StartTraining(effect.assignment); }
+void RunLoop::Do(const StartTraining& effect) { engine_->StartTraining(effect.assignment, effect.identity); }
 
 void RunLoop::Do(const CancelWork&) { engine_->Cancel(); }
+
+void RunLoop::Do(const EndTrainingEarly& effect) { engine_->EndTrainingEarly(effect.steps_min); }
 
 void RunLoop::Do(const StartPush& effect) {
   std::shared_ptr<const EncodedDelta> delta = engine_->delta();
   AUTOLOCO_CHECK(delta != nullptr);
   AUTOLOCO_CHECK(delta->round == effect.round);
-  connection_->StartPush({.ticket = effect.ticket, .identity = effect.identity, .delta = std::move(delta)});
+  connection_->StartPush(
+      {.ticket = effect.ticket, .identity = effect.identity, .leaving = effect.leaving, .delta = std::move(delta)});
 }
 
 void RunLoop::Do(const AskPushStatus& effect) {

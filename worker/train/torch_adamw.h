@@ -28,6 +28,11 @@ class TorchAdamW {
   // REQUIRES: gradient_norm is finite.
   void Step(double gradient_norm, double learning_rate);
 
+  // The state, borrowed: copy into it or out of it.
+  at::Tensor& first_moment() { return first_moment_; }
+  at::Tensor& second_moment() { return second_moment_; }
+  at::Tensor& step_count() { return step_count_; }  // () f32: whole numbers up to 2^24
+
  private:
   struct Group {
     double weight_decay;

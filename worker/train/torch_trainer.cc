@@ -98,6 +98,33 @@ class TorchTrainer final : public Trainer {
     });
   }
 
+  absl::StatusOr<std::uint64_t> SaveOptimizerState(std::span<float> first_moment,
+                                                   std::span<float> second_moment) override {
+    AUTOLOCO_CHECK(first_moment.size() == layout_.value_count());
+    AUTOLOCO_CHECK(second_moment.size() == layout_.value_count());
+    return CatchTorch("saving the optimizer's state", [&]() -> absl::StatusOr<std::uint64_t> {
+      const at::NoGradGuard no_grad;
+      at::from_blob(first_moment.data(), {ValueCount()}, at::kFloat).copy_(optimizer_.first_moment());
+      at::from_blob(second_moment.data(), {ValueCount()}, at::kFloat).copy_(optimizer_.second_moment());
+      return static_cast<std::uint64_t>(optimizer_.step_count().item<float>());
+    });
+  }
+
+  absl::Status LoadOptimizerState(std::span<const float> first_moment, std::span<const float> second_moment,
+                                  std::uint64_t steps) override {
+    AUTOLOCO_CHECK(first_moment.size() == layout_.value_count());
+    AUTOLOCO_CHECK(second_moment.size() == layout_.value_count());
+    return CatchTorch("loading the optimizer's state", [&] {
+      const at::NoGradGuard no_grad;
+      optimizer_.first_moment().copy_(
+          at::from_blob(const_cast<float*>(first_moment.data()), {ValueCount()}, at::kFloat));  // NOLINT: only read
+      optimizer_.second_moment().copy_(
+          at::from_blob(const_cast<float*>(second_moment.data()), {ValueCount()}, at::kFloat));  // NOLINT: only read
+      optimizer_.step_count().fill_(static_cast<double>(steps));
+      return absl::OkStatus();
+    });
+  }
+
   absl::StatusOr<LossSum> Evaluate(const TokenBatch& batch) override {
     AUTOLOCO_RETURN_IF_ERROR(CheckBatch(batch));
     return CatchTorch("evaluation", [&]() -> absl::StatusOr<LossSum> {

@@ -47,6 +47,14 @@ class Trainer {
   // trainer across SetParameters: it is never reset. A non-finite loss is returned, not an error.
   virtual absl::StatusOr<StepResult> Step(const TokenBatch& batch, double learning_rate) = 0;
 
+  // AdamW's moments, fp32 in layout order, and the number of steps behind them (returned): with the parameters, all
+  // that a step depends on. What was saved and loaded again, here or in another process, goes on with the same bits.
+  // REQUIRES: both spans have layout().value_count() values.
+  virtual absl::StatusOr<std::uint64_t> SaveOptimizerState(std::span<float> first_moment,
+                                                           std::span<float> second_moment) = 0;
+  virtual absl::Status LoadOptimizerState(std::span<const float> first_moment, std::span<const float> second_moment,
+                                          std::uint64_t steps) = 0;
+
   // Cross entropy of all targets of the batch, without a gradient.
   virtual absl::StatusOr<LossSum> Evaluate(const TokenBatch& batch) = 0;
 

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "server/core/push_register.h"
 #include "tests/support/core_script.h"
 
@@ -52,6 +54,35 @@ TEST_F(Pushes, AGoodHeaderIsAdmittedWithItsSize) {
   ASSERT_TRUE(script_.Last<AdmitPush>());
   EXPECT_EQ(script_.Last<AdmitPush>()->ticket, push.ticket);
   EXPECT_EQ(script_.Last<AdmitPush>()->payload_bytes, 100u);
+}
+
+TEST_F(Pushes, AWorkerThatLeavesMaySendLessThanItsInterval) {
+  PushOpened push = Header("a");
+  push.report.inner_steps = 2;
+  ExpectRefused(push, absl::StatusCode::kInvalidArgument, "assigned 5, got 2", Reason::kMalformed);
+  push.leaving = true;
+  push.report.inner_steps = 0;
+  ExpectRefused(push, absl::StatusCode::kInvalidArgument, "assigned 5, got 0", Reason::kMalformed);
+  push.report.inner_steps = 6;
+  ExpectRefused(push, absl::StatusCode::kInvalidArgument, "assigned 5, got 6", Reason::kMalformed);
+  push.report.inner_steps = 2;
+  script_.Clear();
+  script_.Say(push);
+  EXPECT_TRUE(script_.Last<AdmitPush>());
+}
+
+TEST_F(Pushes, NobodyCountsOnAWorkerThatSentItsLastDelta) {
+  PushOpened push = Header("a");
+  push.leaving = true;
+  script_.Say(push);
+  script_.Say(PushVerified{push.ticket, absl::OkStatus(), true, ""});
+  script_.Join("c");
+  script_.Push("b");
+  script_.Clear();
+  script_.Commit();
+  std::set<Ticket> assigned;
+  for (const SendAssignment& assignment : script_.All<SendAssignment>()) assigned.insert(assignment.session);
+  EXPECT_EQ(assigned, (std::set<Ticket>{script_.SessionOf("b"), script_.SessionOf("c")}));
 }
 
 TEST_F(Pushes, HeadersThatDoNotFitAreRefusedBeforeTheirBytesCome) {

@@ -156,6 +156,148 @@ TEST(Sessions, AReconnectAfterTheLeaseJoinsAnew) {
   EXPECT_EQ(script.Status().alive, 1u);
 }
 
+// ------------------------------------------------------------------------------------------- deltas of an earlier life
+
+// b is killed in round 0 after a has delivered, and is back with the delta that it had saved, as an earlier life of it.
+class HeldDeltas : public testing::Test {
+ protected:
+  explicit HeldDeltas(const CoreConfig& config = SmallConfig()) : script_(config) {
+    script_.Join("a");
+    script_.Join("b");
+    former_ = script_.SenderOf("b");
+    script_.Push("a");
+    script_.Say(SessionClosed{script_.SessionOf("b")});
+    script_.Clear();
+  }
+  void Hello(Round round = 0, const std::string& run_id = "run-1", const std::string& digest = "kept") {
+    HelloReceived hello{50, {"", {"b", 0}}, 1};
+    hello.held = HeldDelta{run_id, former_.worker.incarnation, round, 0, digest};
+    script_.Say(hello);
+  }
+  PushOpened Header() const {
+    PushOpened push;
+    push.ticket = 70;
+    push.sender = former_;
+    push.payload_digest = "kept";
+    push.payload_bytes = 100;
+    push.layout_hash = SmallLayout().hash();
+    push.report.inner_steps = 5;
+    return push;
+  }
+  void Ready() {
+    script_.Say(
+        ReadyReceived{50, {"run-1", {"b", script_.Last<SendWelcome>()->incarnation}}, SmallLayout(), 0, 1000, 7});
+  }
+  CoreScript script_;
+  Sender former_;
+};
+
+TEST_F(HeldDeltas, AreTakenUnderTheirKeyWhileTheRoundIsOpen) {
+  Hello();
+  ASSERT_TRUE(script_.Last<SendWelcome>());
+  EXPECT_TRUE(script_.Last<SendWelcome>()->send_held);
+  EXPECT_GT(script_.Last<SendWelcome>()->incarnation, former_.worker.incarnation);
+  EXPECT_FALSE(script_.Last<StartCommit>()) << "the round waits for it";
+  script_.RunTimers(absl::Seconds(10));
+  EXPECT_FALSE(script_.Last<StartCommit>()) << "its worker is there again";
+  script_.Say(Header());
+  ASSERT_TRUE(script_.Last<AdmitPush>());
+  script_.Say(PushVerified{70, absl::OkStatus(), true, ""});
+  EXPECT_EQ(script_.Last<AnswerPush>()->outcome, PushOutcome::kAccepted);
+  ASSERT_TRUE(script_.Last<StartCommit>());
+  EXPECT_EQ(script_.Last<StartCommit>()->contributions.size(), 2u);
+}
+
+TEST_F(HeldDeltas, AreAnsweredAgainWhenTheAnswerWasLost) {
+  Hello();
+  script_.Say(Header());
+  script_.Say(PushVerified{70, absl::OkStatus(), true, ""});
+  script_.Say(PushStatusAsked{71, former_, 0, 0});
+  EXPECT_TRUE(script_.Last<AnswerPushStatus>()->known);
+  PushOpened again = Header();
+  again.ticket = 72;
+  script_.Say(again);
+  EXPECT_TRUE(script_.Last<AnswerPush>()->replayed);
+}
+
+TEST_F(HeldDeltas, ThatCannotCountAreNotAskedFor) {
+  Hello(0, "run-0");
+  EXPECT_THAT(script_.Last<SendWelcome>()->held_reason, HasSubstr("run-0"));
+  EXPECT_FALSE(script_.Last<SendWelcome>()->send_held);
+  EXPECT_TRUE(script_.Last<StartCommit>()) << "nobody is left to wait for";
+}
+
+TEST_F(HeldDeltas, OfAnotherRoundAreNotAskedFor) {
+  Hello(3);
+  EXPECT_THAT(script_.Last<SendWelcome>()->held_reason, HasSubstr("round 3 is not open"));
+  EXPECT_EQ(script_.Last<SendWelcome>()->held_outcome, std::nullopt);
+  EXPECT_FALSE(script_.Last<SendWelcome>()->send_held);
+}
+
+TEST_F(HeldDeltas, AreNotTakenWithoutBeingNamed) {
+  script_.Hello("b");
+  script_.Say(Header());
+  EXPECT_THAT(std::string(script_.Last<RefusePush>()->status.message()), StartsWith("incarnation replaced"));
+}
+
+TEST_F(HeldDeltas, AreGivenUpWithReady) {
+  Hello();
+  Ready();
+  EXPECT_TRUE(script_.Last<StartCommit>());
+  script_.Say(Header());
+  EXPECT_FALSE(script_.Last<AdmitPush>());
+}
+
+TEST_F(HeldDeltas, ArrivedBeforeTheWorkerDied) {
+  script_.Say(HelloReceived{50, former_, 1});  // it was not dead yet
+  script_.Say(Header());
+  script_.Say(PushVerified{70, absl::OkStatus(), true, ""});
+  script_.Clear();
+  HelloReceived hello{51, {"", {"b", 0}}, 1};
+  hello.held = HeldDelta{"run-1", former_.worker.incarnation, 0, 0, "kept"};
+  script_.Say(hello);
+  EXPECT_FALSE(script_.Last<SendWelcome>()->send_held);
+  EXPECT_THAT(script_.Last<SendWelcome>()->held_reason, HasSubstr("accepted"));
+  EXPECT_EQ(script_.Last<SendWelcome>()->held_outcome, PushOutcome::kAccepted);
+}
+
+TEST_F(HeldDeltas, AreNamedAgainAfterABrokenSession) {
+  Hello();
+  const Sender now{"run-1", {"b", script_.Last<SendWelcome>()->incarnation}};
+  script_.Say(SessionClosed{50});
+  HelloReceived hello{51, now, 1};
+  hello.held = HeldDelta{"run-1", former_.worker.incarnation, 0, 0, "kept"};
+  script_.Say(hello);
+  EXPECT_TRUE(script_.Last<SendWelcome>()->send_held);
+  EXPECT_EQ(script_.Last<SendWelcome>()->incarnation, now.worker.incarnation);
+}
+
+CoreConfig StrictConfig() {
+  CoreConfig config = SmallConfig();
+  config.strict = true;
+  return config;
+}
+
+class StrictHeldDeltas : public HeldDeltas {
+ protected:
+  StrictHeldDeltas() : HeldDeltas(StrictConfig()) {}
+};
+
+TEST_F(StrictHeldDeltas, AreNotTrainedAgain) {
+  Hello();
+  script_.Say(Header());
+  script_.Say(PushVerified{70, absl::OkStatus(), true, ""});
+  Ready();
+  EXPECT_EQ(script_.Decided(Reason::kReassigned), 0);
+  EXPECT_TRUE(script_.Last<StartCommit>());
+}
+
+TEST_F(StrictHeldDeltas, ThatNeverCameAreTrainedAgain) {
+  Hello();
+  Ready();
+  EXPECT_EQ(script_.Decided(Reason::kReassigned), 1);
+}
+
 TEST(Sessions, AServerThatWasHeldUpReadsBeforeItExpires) {
   CoreScript script;
   script.Join("a");

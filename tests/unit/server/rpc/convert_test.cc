@@ -63,6 +63,28 @@ TEST(ConvertTest, MalformedSessionMessages) {
   EXPECT_EQ(CodeOf(message), absl::StatusCode::kInvalidArgument) << "run id";
 }
 
+TEST(ConvertTest, HelloWithADeltaOfAnEarlierLife) {
+  v1::WorkerMessage message;
+  *message.mutable_hello()->mutable_identity() = SomeIdentity();
+  EXPECT_FALSE(std::get<HelloReceived>(*ToSessionEvent(message, 7)).held.has_value());
+  v1::HeldDelta& held = *message.mutable_hello()->mutable_held();
+  held.set_run_id("run");
+  held.set_incarnation(3);
+  held.set_round(9);
+  held.set_payload_digest(std::string(32, 'a'));
+  const HelloReceived hello = std::get<HelloReceived>(*ToSessionEvent(message, 7));
+  ASSERT_TRUE(hello.held.has_value());
+  EXPECT_EQ(hello.held->run_id, "run");
+  EXPECT_EQ(hello.held->incarnation, 3);
+  EXPECT_EQ(hello.held->round, 9);
+  EXPECT_EQ(hello.held->payload_digest, std::string(32, 'a'));
+  held.set_payload_digest("short");
+  EXPECT_EQ(CodeOf(message), absl::StatusCode::kInvalidArgument);
+  held.set_payload_digest(std::string(32, 'a'));
+  held.set_run_id(std::string(1000, 'r'));
+  EXPECT_EQ(CodeOf(message), absl::StatusCode::kInvalidArgument);
+}
+
 TEST(ConvertTest, PushHeader) {
   v1::RunConfig run;
   run.mutable_codec()->set_delta(v1::CodecConfig::DELTA_FP32);
@@ -78,6 +100,7 @@ TEST(ConvertTest, PushHeader) {
   EXPECT_EQ(event->round, 5);
   EXPECT_EQ(event->payload_bytes, 100);
   EXPECT_FALSE(event->codec_matches);
+  EXPECT_FALSE(event->leaving);
   EXPECT_EQ(event->report.learning_rate_sum, 0.5);
   for (const char* digest : {"", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "aaaa"}) {
     header.set_payload_digest(digest);
@@ -89,7 +112,11 @@ TEST(ConvertTest, ServerMessages) {
   RpcContext context;
   context.run_id = "run";
   context.run.set_seed(5);
-  const v1::ServerMessage welcome = ToProto(SessionMessage(SendWelcome{1, 2, 3}), context);
+  const v1::ServerMessage welcome =
+      ToProto(SessionMessage(SendWelcome{1, 2, 3, true, "why", PushOutcome::kLate}), context);
+  EXPECT_TRUE(welcome.welcome().send_held());
+  EXPECT_EQ(welcome.welcome().held_reason(), "why");
+  EXPECT_EQ(welcome.welcome().held_outcome(), v1::PUSH_OUTCOME_LATE);
   EXPECT_EQ(welcome.welcome().run_id(), "run");
   EXPECT_EQ(welcome.welcome().incarnation(), 2);
   EXPECT_EQ(welcome.welcome().version(), 3);

@@ -20,7 +20,7 @@ TEST(MessagesTest, RunSettingsComeFromTheRunConfig) {
   EXPECT_EQ(settings->schedule.schedule, Schedule::kCosine);
   EXPECT_EQ(settings->adamw.weight_decay, 0.1);
   EXPECT_EQ(settings->batch_size, 8u);
-  EXPECT_EQ(settings->codec, Codec::kBf16);
+  EXPECT_EQ(settings->coding.codec, Codec::kBf16);
   EXPECT_EQ(settings->evaluation_windows, 99u);
   EXPECT_FALSE(settings->strict);
 }
@@ -37,15 +37,27 @@ TEST(MessagesTest, ARunConfigOutOfRangeIsRefused) {
 TEST(MessagesTest, EveryMessageSaysWhoSpeaks) {
   const Identity identity{.run_id = "run-1", .incarnation = 3};
   for (const v1::Identity& proto :
-       {HelloMessage(identity, "w").hello().identity(),
+       {HelloMessage(identity, "w", std::nullopt).hello().identity(),
         ReadyMessage({.identity = identity, .layout = {}}, "w").ready().identity(),
         ProgressMessage({.identity = identity, .evaluation = std::nullopt}, "w").progress().identity(),
         GoodbyeMessage(identity, "w", "bye").goodbye().identity(),
-        PushHeaderMessage(identity, "w", EncodedDelta()).identity()}) {
+        PushHeaderMessage({.identity = identity, .delta = std::make_shared<EncodedDelta>()}, "w").identity()}) {
     EXPECT_EQ(proto.run_id(), "run-1");
     EXPECT_EQ(proto.worker(), "w");
     EXPECT_EQ(proto.incarnation(), 3u);
   }
+}
+
+TEST(MessagesTest, HelloNamesTheDeltaThatIsHeld) {
+  EXPECT_FALSE(HelloMessage({}, "w", std::nullopt).hello().has_held());
+  const HeldDelta held{
+      .owner = {.run_id = "run-1", .incarnation = 7}, .assignment = {.round = 3, .inner_steps = 5}, .digest = "d"};
+  const v1::WorkerMessage message = HelloMessage({.run_id = "", .incarnation = 0}, "w", held);
+  EXPECT_EQ(message.hello().held().run_id(), "run-1");
+  EXPECT_EQ(message.hello().held().incarnation(), 7u);
+  EXPECT_EQ(message.hello().held().round(), 3u);
+  EXPECT_EQ(message.hello().held().fragment(), 0u);
+  EXPECT_EQ(message.hello().held().payload_digest(), "d");
 }
 
 TEST(MessagesTest, ProgressWithAndWithoutEvaluation) {
@@ -78,7 +90,9 @@ TEST(MessagesTest, ThePushHeaderCarriesTheReport) {
                   .loss_last = 6,
                   .gradient_norm_mean = 7,
                   .step_seconds_mean = 8};
-  const v1::PushHeader header = PushHeaderMessage({}, "w", delta);
+  const PushJob job{.leaving = true, .delta = std::make_shared<EncodedDelta>(delta)};
+  const v1::PushHeader header = PushHeaderMessage(job, "w");
+  EXPECT_TRUE(header.leaving());
   EXPECT_EQ(header.round(), 9u);
   EXPECT_EQ(header.fragment(), 0u);
   EXPECT_EQ(header.layout_hash(), 77u);

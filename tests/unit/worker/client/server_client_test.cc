@@ -29,7 +29,7 @@ TEST(ServerClientTest, PlaintextBeyondLoopbackIsRefusedAtOnce) {
 TEST(ServerClientTest, WithoutAServerEverythingEndsWithUnavailable) {
   EventLog log;
   const std::unique_ptr<ServerClient> client = *ServerClient::Create(Options("127.0.0.1:1"), &log);
-  client->OpenSession(1, {});
+  client->OpenSession(1, {}, std::nullopt);
   EXPECT_EQ(log.Await<SessionEnded>().status.code(), absl::StatusCode::kUnavailable);
   client->StartPull(
       {.ticket = 2, .identity = {}, .version = 0, .held_digest = "", .probe = false, .layout_hash = 0, .base = {}});
@@ -47,7 +47,7 @@ TEST(ServerClientTest, WhatIsOverIsIgnored) {
   client->CloseSession(9);
   client->CancelPull(9);
   client->CancelPush(9);
-  client->OpenSession(1, {});
+  client->OpenSession(1, {}, std::nullopt);
   EXPECT_EQ(log.Await<SessionEnded>().session, 1u);  // nothing came before it
   client->SendGoodbye(1, {}, "bye");
   client->CloseSession(1);

@@ -28,7 +28,7 @@ class SessionTest : public ::testing::Test {
  protected:
   void Start() {
     session_ = std::make_unique<Session>(7, "w", &log_);
-    session_->Start(service_.NewChannel(), kIdentity);
+    session_->Start(service_.NewChannel(), kIdentity, std::nullopt);
   }
   EventLog log_;
   ScriptedService service_;

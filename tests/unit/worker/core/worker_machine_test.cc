@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "tests/support/machine_script.h"
 
 namespace autoloco::worker {
@@ -284,15 +286,15 @@ TEST(WorkerMachineTest, ADeltaFromOtherParametersThanTheServersIsDropped) {
   for (const bool same_base : {true, false}) {
     MachineScript script;
     script.Start(0);
-    script.EndTraining();
-    ASSERT_EQ(script.Count<StartPush>(), 1);
     script.EndSession(kExpired);
     script.RunTimers(absl::Seconds(1));
+    script.EndTraining();  // after the Hello, which therefore could not name it
     script.Welcome(2, 0);
+    EXPECT_EQ(script.Count<StartPush>(), 0);
     script.EndPull(0, same_base ? "digest" : "other");
     EXPECT_EQ(script.Count<DropDelta>(), same_base ? 0 : 1);
     script.Assign(IntervalOf(0));
-    EXPECT_EQ(script.Count<StartPush>(), same_base ? 2 : 1);
+    EXPECT_EQ(script.Count<StartPush>(), same_base ? 1 : 0);
     EXPECT_EQ(script.Count<StartTraining>(), same_base ? 1 : 2);
   }
 }
@@ -358,10 +360,12 @@ TEST(WorkerMachineTest, APushThatFindsTheLeaseExpiredJoinsAnew) {
   script.EndSession(absl::CancelledError(""));
   script.RunTimers(absl::Seconds(1));
   EXPECT_EQ(script.Last<OpenSession>()->identity.incarnation, 0u);
-  script.Welcome(2, 0);
-  script.EndPull(0, "digest");
-  script.Assign(IntervalOf(0));
-  EXPECT_EQ(script.Last<StartPush>()->identity.incarnation, 2u);
+  ASSERT_TRUE(script.Last<OpenSession>()->held.has_value());
+  EXPECT_EQ(script.Last<OpenSession>()->held->owner.incarnation, 1u);
+  script.WelcomeHeld(2, 0, true);
+  EXPECT_EQ(script.Last<StartPush>()->identity.incarnation, 1u);  // under the key that it was trained under
+  script.AnswerPush(PushOutcome::kAccepted);
+  EXPECT_EQ(script.Count<DropDelta>(), 1);
 }
 
 TEST(WorkerMachineTest, APullThatFindsTheLeaseExpiredJoinsAnew) {
@@ -387,16 +391,128 @@ TEST(WorkerMachineTest, ARunThatIsDoneExits0) {
   EXPECT_EQ(script.Last<Finish>()->exit_code, kExitDone);
 }
 
-TEST(WorkerMachineTest, StopEndsTheIntervalAndSaysGoodbye) {
+TEST(WorkerMachineTest, StopInTheIntervalSendsWhatThereIs) {
   MachineScript script;
   script.Start(0);
   script.Say(StopRequested{.reason = "stopped by SIGTERM"});
-  EXPECT_EQ(script.Count<CancelWork>(), 1);
+  EXPECT_EQ(script.Count<CancelWork>(), 0);
+  EXPECT_EQ(script.Last<EndTrainingEarly>()->steps_min, 1u);  // a twentieth of 10, rounded up
+  EXPECT_EQ(script.Count<SendGoodbye>(), 0);
+  script.EndTraining();
+  ASSERT_EQ(script.Count<StartPush>(), 1);
+  EXPECT_TRUE(script.Last<StartPush>()->leaving);
+  EXPECT_EQ(script.Count<SendGoodbye>(), 0);
+  script.AnswerPush(PushOutcome::kAccepted);
   EXPECT_EQ(script.Last<SendGoodbye>()->reason, "stopped by SIGTERM");
   script.EndSession(absl::OkStatus());
-  EXPECT_FALSE(script.machine().finished());  // the engine has not stopped
-  script.EndWork(absl::CancelledError(""));
   EXPECT_EQ(script.Last<Finish>()->exit_code, kExitDone);
+}
+
+TEST(WorkerMachineTest, ATwentiethOfTheIntervalIsWorthSending) {
+  for (const auto& [steps, least] : {std::pair{20u, 1u}, {21u, 2u}, {500u, 25u}, {1u, 1u}}) {
+    MachineScript script;
+    script.Join(0);
+    Assignment assignment = IntervalOf(0);
+    assignment.inner_steps = steps;
+    script.Assign(assignment);
+    script.Say(StopRequested{.reason = "SIGTERM"});
+    EXPECT_EQ(script.Last<EndTrainingEarly>()->steps_min, least) << steps;
+  }
+}
+
+TEST(WorkerMachineTest, StopAfterTooFewStepsSaysGoodbyeAtOnce) {
+  MachineScript script;
+  script.Start(0);
+  script.Say(StopRequested{.reason = "SIGTERM"});
+  script.EndWork(absl::CancelledError("0 steps done, fewer than 1"));
+  EXPECT_EQ(script.Count<StartPush>(), 0);
+  EXPECT_EQ(script.Count<SendGoodbye>(), 1);
+  EXPECT_EQ(script.Noted(NoteKind::kDropped), 1);
+  script.EndSession(absl::OkStatus());
+  EXPECT_EQ(script.Last<Finish>()->exit_code, kExitDone);
+}
+
+TEST(WorkerMachineTest, WhereLateDeltasCountAnIntervalGoesOnPastItsRound) {
+  MachineScript script;
+  script.Say(Welcomed{.session = script.session(),
+                      .identity = {.run_id = "run-1", .incarnation = 1},
+                      .version = 0,
+                      .heartbeat = absl::Seconds(2),
+                      .late_versions_max = 1});
+  script.Say(Prepared{});
+  script.EndPull(0, "digest");
+  script.Assign(IntervalOf(0));
+  script.CloseRound(0);
+  EXPECT_EQ(script.Count<CancelWork>(), 0);
+  script.EndTraining();
+  EXPECT_EQ(script.Count<StartPush>(), 1);
+  script.AnswerPush(PushOutcome::kAccepted, "late: it counts in round 1");
+  script.CloseRound(1);
+  script.Assign(IntervalOf(2));
+  EXPECT_EQ(script.Last<StartPull>()->version, 2u);
+  script.EndPull(2, "digest");
+  script.CloseRound(2);
+  EXPECT_EQ(script.Count<CancelWork>(), 0);
+  script.CloseRound(3);  // two versions late
+  EXPECT_EQ(script.Count<CancelWork>(), 1);
+}
+
+TEST(WorkerMachineTest, StopWithoutAServerOrInAStrictRunSendsNoPart) {
+  for (const bool strict : {true, false}) {
+    MachineScript script;
+    script.Say(Welcomed{.session = script.session(),
+                        .identity = {.run_id = "run-1", .incarnation = 1},
+                        .version = 0,
+                        .heartbeat = absl::Seconds(2),
+                        .partial_intervals = !strict});
+    script.Say(Prepared{});
+    script.EndPull(0, "digest");
+    script.Assign(IntervalOf(0));
+    if (!strict) script.EndSession(kBroken);
+    script.Say(StopRequested{.reason = "SIGTERM"});
+    EXPECT_EQ(script.Count<CancelWork>(), 1);
+    EXPECT_EQ(script.Count<SendGoodbye>(), strict ? 1 : 0);
+    if (strict) script.EndSession(absl::OkStatus());
+    EXPECT_FALSE(script.machine().finished());  // the engine has not stopped
+    script.EndWork(absl::CancelledError(""));
+    EXPECT_EQ(script.Last<Finish>()->exit_code, kExitDone);
+    EXPECT_EQ(script.Count<StartPush>(), 0);
+  }
+}
+
+TEST(WorkerMachineTest, AStepThatOutlastsTheGraceIsLeftBehind) {
+  MachineScript script;
+  script.Start(0);
+  script.Say(StopRequested{.reason = "SIGTERM"});
+  script.RunTimers(absl::Seconds(5));
+  EXPECT_EQ(script.Count<SendGoodbye>(), 0);
+  EXPECT_EQ(script.Last<SendProgress>()->phase, WorkerPhase::kTraining);  // its lease runs on
+  EXPECT_GE(script.Count<SendProgress>(), 3);
+  script.RunTimers(absl::Seconds(1));
+  EXPECT_EQ(script.Count<CancelWork>(), 1);
+  EXPECT_EQ(script.Count<SendGoodbye>(), 1);
+  script.EndSession(absl::OkStatus());
+  EXPECT_FALSE(script.machine().finished());
+  script.RunTimers(absl::Seconds(2));
+  EXPECT_TRUE(script.machine().finished());
+}
+
+TEST(WorkerMachineTest, APartThatComesTooLateIsNotSent) {
+  MachineScript script;
+  script.Start(0);
+  script.Say(StopRequested{.reason = "SIGTERM"});
+  script.RunTimers(absl::Seconds(6));
+  script.EndTraining();
+  EXPECT_EQ(script.Count<StartPush>(), 0);
+  EXPECT_EQ(script.Last<DropDelta>()->round, 0u);
+}
+
+TEST(WorkerMachineTest, StopInTheEvaluationSaysGoodbye) {
+  MachineScript script;
+  script.Start(0, 1);
+  script.Say(StopRequested{.reason = "SIGTERM"});
+  EXPECT_EQ(script.Count<CancelWork>(), 1);
+  EXPECT_EQ(script.Count<SendGoodbye>(), 1);
 }
 
 TEST(WorkerMachineTest, StopLastsNoLongerThanTheGrace) {
@@ -424,12 +540,14 @@ TEST(WorkerMachineTest, StopLetsADeltaOnItsWayArrive) {
   EXPECT_EQ(script.Count<CancelPush>(), 0);
 }
 
-TEST(WorkerMachineTest, StopWaitsForADeltaForHalfTheGrace) {
+TEST(WorkerMachineTest, StopWaitsForADeltaForThreeQuartersOfTheGrace) {
   MachineScript script;
   script.Start(0);
   script.EndTraining();
   script.Say(StopRequested{.reason = "SIGTERM"});
-  script.RunTimers(absl::Seconds(4));
+  script.RunTimers(absl::Seconds(5));
+  EXPECT_EQ(script.Count<CancelPush>(), 0);
+  script.RunTimers(absl::Seconds(1));
   EXPECT_EQ(script.Count<CancelPush>(), 1);
   EXPECT_EQ(script.Count<SendGoodbye>(), 1);
 }

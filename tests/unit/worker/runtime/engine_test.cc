@@ -4,8 +4,11 @@
 
 #include <cmath>
 #include <deque>
+#include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "common/base/digest.h"
@@ -64,6 +67,8 @@ RunSettings SmallRun() {
   return settings;
 }
 
+const Identity kOwner{.run_id = "run-1", .incarnation = 3};
+
 Assignment SomeInterval(Round round = 0) {
   return {.round = round,
           .inner_steps = 4,
@@ -80,10 +85,11 @@ class EngineTest : public ::testing::Test {
     std::ofstream text(folder_.path() + "/text.txt");
     for (int i = 0; i < 400; ++i) text << "line " << i << " of the text\n";
   }
-  std::unique_ptr<Engine> NewEngine(const RunSettings& settings = SmallRun()) {
-    auto engine = std::make_unique<Engine>(EngineOptions{.data = folder_.path() + "/text.txt", .device = {}}, &factory_,
-                                           MonotonicClock(), &board_, &sink_);
-    engine->StartPrepare(settings);
+  std::unique_ptr<Engine> NewEngine(const RunSettings& settings = SmallRun(), WorkerState* state = nullptr) {
+    auto engine =
+        std::make_unique<Engine>(EngineOptions{.data = folder_.path() + "/text.txt", .device = {}, .state = state},
+                                 &factory_, MonotonicClock(), &board_, &sink_);
+    engine->StartPrepare(settings, "run-1");
     const Prepared prepared = sink_.Await<Prepared>();
     EXPECT_TRUE(prepared.status.ok()) << prepared.status;
     return engine;
@@ -94,7 +100,7 @@ class EngineTest : public ::testing::Test {
     engine->BaseChanged();
   }
   std::shared_ptr<const EncodedDelta> Train(Engine* engine, const Assignment& assignment) {
-    engine->StartTraining(assignment);
+    engine->StartTraining(assignment, kOwner);
     const TrainingEnded ended = sink_.Await<TrainingEnded>();
     EXPECT_TRUE(ended.status.ok()) << ended.status;
     EXPECT_EQ(ended.round, assignment.round);
@@ -109,7 +115,7 @@ class EngineTest : public ::testing::Test {
 
 TEST_F(EngineTest, ADatasetThatIsMissingIsAConfigurationError) {
   Engine engine({.data = folder_.path() + "/missing", .device = {}}, &factory_, MonotonicClock(), &board_, &sink_);
-  engine.StartPrepare(SmallRun());
+  engine.StartPrepare(SmallRun(), "run-1");
   EXPECT_EQ(sink_.Await<Prepared>().status.code(), absl::StatusCode::kNotFound);
 }
 
@@ -170,7 +176,7 @@ TEST_F(EngineTest, ANonFiniteDeltaIsNamedAndNotKept) {
   factory_.options.nan_step = 1;
   const std::unique_ptr<Engine> engine = NewEngine();
   SetBase(engine.get(), 0.25f);
-  engine->StartTraining(SomeInterval());
+  engine->StartTraining(SomeInterval(), kOwner);
   const TrainingEnded ended = sink_.Await<TrainingEnded>();
   EXPECT_TRUE(ended.status.ok());
   EXPECT_NE(ended.non_finite.find("model.embed_tokens.weight"), std::string::npos) << ended.non_finite;
@@ -184,7 +190,7 @@ TEST_F(EngineTest, CancelEndsTheInterval) {
   Assignment endless = SomeInterval();
   endless.inner_steps = 1000000;
   endless.sample_count = 2000000;
-  engine->StartTraining(endless);
+  engine->StartTraining(endless, kOwner);
   engine->Cancel();
   EXPECT_EQ(sink_.Await<TrainingEnded>().status.code(), absl::StatusCode::kCancelled);
   EXPECT_TRUE(engine->idle());
@@ -199,6 +205,73 @@ TEST_F(EngineTest, TheDeltaIsKeptUntilItsRoundIsDropped) {
   EXPECT_NE(engine->delta(), nullptr);
   engine->DropDelta(3);
   EXPECT_EQ(engine->delta(), nullptr);
+}
+
+TEST_F(EngineTest, AnIntervalThatEndsEarlyGivesWhatItHas) {
+  factory_.options.step_duration = absl::Milliseconds(2);
+  const std::unique_ptr<Engine> engine = NewEngine();
+  SetBase(engine.get(), 0.25f);
+  Assignment endless = SomeInterval();
+  endless.inner_steps = 1000000;
+  endless.sample_count = 2000000;
+  engine->StartTraining(endless, kOwner);
+  while (board_.Read().steps_done == 0) std::this_thread::yield();
+  engine->EndTrainingEarly(1);
+  const TrainingEnded ended = sink_.Await<TrainingEnded>();
+  ASSERT_TRUE(ended.status.ok()) << ended.status;
+  EXPECT_EQ(ended.digest, engine->delta()->digest);
+  EXPECT_GE(engine->delta()->report.inner_steps, 1u);
+  EXPECT_LT(engine->delta()->report.inner_steps, 1000000u);
+
+  engine->StartTraining(endless, kOwner);  // what was asked of the last interval is over
+  while (board_.Read().steps_done == 0) std::this_thread::yield();
+  engine->EndTrainingEarly(900000);
+  EXPECT_EQ(sink_.Await<TrainingEnded>().status.code(), absl::StatusCode::kCancelled);
+}
+
+// What a worker does after it was killed is what it would have done.
+TEST_F(EngineTest, ASavedOptimizerGoesOnWithTheSameBits) {
+  factory_.options.momentum = 0.9;
+  const std::string folder = folder_.path() + "/state";
+  std::string payloads[3];
+  for (const int kind : {0, 1, 2}) {  // undisturbed, killed with a state on disk, killed without one
+    std::optional<WorkerState> state;
+    if (kind == 1) state.emplace(WorkerState::Open(folder, "dc1").value());
+    std::unique_ptr<Engine> engine = NewEngine(SmallRun(), state ? &*state : nullptr);
+    SetBase(engine.get(), 0.25f);
+    Train(engine.get(), SomeInterval(0));
+    if (kind != 0) {
+      engine = NewEngine(SmallRun(), state ? &*state : nullptr);
+    }
+    SetBase(engine.get(), 0.3f);
+    payloads[kind] = Train(engine.get(), SomeInterval(1))->payload;
+    if (state) {
+      const std::optional<SavedDelta> saved = state->LoadDelta();
+      ASSERT_TRUE(saved.has_value());
+      EXPECT_EQ(saved->held.owner, kOwner);
+      EXPECT_EQ(saved->held.assignment, SomeInterval(1));
+      EXPECT_EQ(saved->encoded->payload, payloads[kind]);
+    }
+  }
+  EXPECT_EQ(payloads[0], payloads[1]);
+  EXPECT_NE(payloads[0], payloads[2]);
+}
+
+TEST_F(EngineTest, ADeltaThatCannotBeSavedIsSentAllTheSame) {
+  WorkerState state = WorkerState::Open(folder_.path() + "/state", "dc1").value();
+  std::filesystem::create_directory(folder_.path() + "/state/interval.safetensors.tmp");
+  const std::unique_ptr<Engine> engine = NewEngine(SmallRun(), &state);
+  SetBase(engine.get(), 0.25f);
+  EXPECT_NE(Train(engine.get(), SomeInterval()), nullptr);
+}
+
+TEST_F(EngineTest, ADeltaThatWasSavedWaitsToBeSent) {
+  auto saved = std::make_shared<EncodedDelta>();
+  saved->round = 4;
+  Engine engine({.data = "", .device = {}, .saved = saved}, &factory_, MonotonicClock(), &board_, &sink_);
+  EXPECT_EQ(engine.delta(), saved);
+  engine.DropDelta(4);
+  EXPECT_EQ(engine.delta(), nullptr);
 }
 
 TEST_F(EngineTest, StrictRunsUseOneThreadUnlessToldOtherwise) {

@@ -22,8 +22,15 @@ class RecordingTrainer final : public Trainer {
     batches.emplace_back(batch.tokens.begin(), batch.tokens.end());
     rates.push_back(learning_rate);
     if (cancel_after != nullptr) *cancel_after = true;
+    if (end_early_after.first != nullptr && rates.size() == 3) {
+      end_early_after.first->end_with_steps = end_early_after.second;
+    }
     const auto step = static_cast<double>(rates.size() - 1);
     return StepResult{.loss = step, .gradient_norm = 2 * step};
+  }
+  absl::StatusOr<std::uint64_t> SaveOptimizerState(std::span<float>, std::span<float>) override { return 0; }
+  absl::Status LoadOptimizerState(std::span<const float>, std::span<const float>, std::uint64_t) override {
+    return absl::OkStatus();
   }
   absl::StatusOr<LossSum> Evaluate(const TokenBatch& batch) override {
     if (fail) return absl::InternalError("engine");
@@ -36,6 +43,7 @@ class RecordingTrainer final : public Trainer {
   std::vector<double> rates;
   std::vector<std::int32_t> windows;  // first token of each
   std::atomic<bool>* cancel_after = nullptr;
+  std::pair<StopSignal*, std::uint32_t> end_early_after = {};  // asked in the third step
   bool fail = false;
 
  private:
@@ -76,13 +84,13 @@ class IntervalRunnerTest : public ::testing::Test {
             .settings = &settings_,
             .clock = MonotonicClock(),
             .board = &board_,
-            .cancel = &cancel_};
+            .stop = &stop_};
   }
   RunSettings settings_;
   RecordingTrainer trainer_;
   CountingDataset dataset_;
   ProgressBoard board_{MonotonicClock()};
-  std::atomic<bool> cancel_{false};
+  StopSignal stop_;
 };
 
 TEST_F(IntervalRunnerTest, TakesSamplesInOrderAndTheScheduleAtItsPosition) {
@@ -109,10 +117,27 @@ TEST_F(IntervalRunnerTest, ALeaseThatIsTooShortIsRefused) {
 }
 
 TEST_F(IntervalRunnerTest, StopsBetweenTwoSteps) {
-  trainer_.cancel_after = &cancel_;
+  trainer_.cancel_after = &stop_.cancel;
   const absl::StatusOr<IntervalReport> report = RunInterval(Tools(), {.inner_steps = 3, .sample_count = 6});
   EXPECT_EQ(report.status().code(), absl::StatusCode::kCancelled);
   EXPECT_EQ(trainer_.batches.size(), 1u);
+}
+
+TEST_F(IntervalRunnerTest, EndsEarlyWithWhatItHas) {
+  trainer_.end_early_after = {&stop_, 2};
+  const absl::StatusOr<IntervalReport> report = RunInterval(Tools(), {.inner_steps = 40, .sample_count = 80});
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->inner_steps, 3u);  // asked for 2 in step 3
+  EXPECT_EQ(report->tokens, 18u);
+  EXPECT_EQ(trainer_.batches.size(), 3u);
+  EXPECT_DOUBLE_EQ(report->learning_rate_sum, trainer_.rates[0] + trainer_.rates[1] + trainer_.rates[2]);
+}
+
+TEST_F(IntervalRunnerTest, EndsEarlyWithNothingWhenItIsTooLittle) {
+  trainer_.end_early_after = {&stop_, 4};
+  EXPECT_EQ(RunInterval(Tools(), {.inner_steps = 40, .sample_count = 80}).status().code(),
+            absl::StatusCode::kCancelled);
+  EXPECT_EQ(trainer_.batches.size(), 3u);
 }
 
 TEST_F(IntervalRunnerTest, PassesOnTheTrainersError) {
@@ -142,7 +167,7 @@ TEST_F(IntervalRunnerTest, AllPartsTogetherAreAllWindowsOnce) {
 }
 
 TEST_F(IntervalRunnerTest, EvaluationStopsBetweenTwoBatches) {
-  cancel_ = true;
+  stop_.cancel = true;
   EXPECT_EQ(RunEvaluation(Tools(), {.evaluation_parts = 1}).status().code(), absl::StatusCode::kCancelled);
 }
 

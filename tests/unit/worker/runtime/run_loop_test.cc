@@ -32,7 +32,7 @@ class ScriptedServer final : public ServerConnection {
  public:
   explicit ScriptedServer(RunLoop* loop) : loop_(loop) {}
 
-  void OpenSession(Ticket session, const Identity& identity) override {
+  void OpenSession(Ticket session, const Identity& identity, const std::optional<HeldDelta>&) override {
     hellos.push_back(identity);
     session_ = session;
     RunSettings settings;

@@ -116,6 +116,24 @@ TEST(TorchTrainerTest, SetParametersKeepsTheOptimizersState) {
   EXPECT_NE(Parameters(*fresh), Parameters(*straight));
 }
 
+TEST(TorchTrainerTest, ASavedOptimizerGoesOnWithTheSameBits) {
+  const auto straight = Make(kNano, 1);
+  for (int step = 0; step < 3; ++step) ASSERT_TRUE(straight->Step(TextBatch().batch(), 4e-3).ok());
+  std::vector<float> first(straight->layout().value_count());
+  std::vector<float> second(first.size());
+  const std::uint64_t steps = straight->SaveOptimizerState(first, second).value();
+  EXPECT_EQ(steps, 3u);
+  const auto restored = Make(kNano, 1);
+  ASSERT_TRUE(restored->SetParameters(Parameters(*straight)).ok());
+  ASSERT_TRUE(restored->LoadOptimizerState(first, second, steps).ok());
+  for (std::size_t step = 0; step < 3; ++step) {
+    for (Trainer* trainer : {straight.get(), restored.get()}) {
+      ASSERT_TRUE(trainer->Step(TextBatch(5 * step).batch(), 4e-3).ok());
+    }
+  }
+  EXPECT_EQ(Parameters(*restored), Parameters(*straight));
+}
+
 TEST(TorchTrainerTest, ClippingBoundsTheGradientNotTheReport) {
   AdamWConfig config;
   config.clip_norm = 0;
