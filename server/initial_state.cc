@@ -28,15 +28,15 @@ absl::Status CheckEmpty(const RecoveryTools& tools) {
   AUTOLOCO_ASSIGN_OR_RETURN(const bool has_checkpoints, tools.folder->HasCheckpoints());
   AUTOLOCO_ASSIGN_OR_RETURN(const std::optional<RunIdentity> identity, tools.database->Identity());
   if (!has_checkpoints && !identity) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat("server.resume is none, but ", tools.folder->path(),
-                                                    " holds run ", tools.folder->run_id(),
+  return absl::FailedPreconditionError(absl::StrCat("server.resume is none, but ", tools.folder->path(), " holds run ",
+                                                    tools.folder->run_id(),
                                                     ": use resume = auto or another state_dir"));
 }
 
 // A checkpoint from elsewhere becomes one of the folder: the next start looks there.
 absl::Status StoreHere(const v1::ServerConfig& config, const RecoveryTools& tools, const Recovered& recovered) {
-  const std::string own = absl::StrCat(tools.folder->checkpoints_path(), "/",
-                                       CheckpointName(recovered.state.run.inner_steps_done));
+  const std::string own =
+      absl::StrCat(tools.folder->checkpoints_path(), "/", CheckpointName(recovered.state.run.inner_steps_done));
   std::error_code none_there;
   if (std::filesystem::equivalent(own, recovered.checkpoint, none_there)) return absl::OkStatus();
   AUTOLOCO_ASSIGN_OR_RETURN(const std::unique_ptr<FolderCheckpointStore> store,

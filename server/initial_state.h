@@ -9,8 +9,8 @@
 
 namespace autoloco::server {
 
-// Fills the parameters. Version 0 comes from model.init_from or from the seed. FAILED_PRECONDITION when server.resume is
-// none and the folder holds a run; errors as Recover, GoBackTo and LoadParameters.
+// Fills the parameters. Version 0 comes from model.init_from or from the seed. FAILED_PRECONDITION when server.resume
+// is none and the folder holds a run; errors as Recover, GoBackTo and LoadParameters.
 absl::StatusOr<Recovered> LoadInitialState(const v1::ServerConfig& config, const RecoveryTools& tools);
 
 }  // namespace autoloco::server

@@ -64,7 +64,7 @@ absl::StatusOr<int> Serve(const v1::ServerConfig& config) {
   AUTOLOCO_ASSIGN_OR_RETURN(const StateFolder state, StateFolder::Open(options.state_dir(), config.run().name()));
   const DecoderShape shape = ToDecoderShape(config.run().model());
   AUTOLOCO_ASSIGN_OR_RETURN(const Layout layout, MakeDecoderLayout(shape));
-  const CoreConfig core_config = ToCoreConfig(config, state.run_id(), state.start_number(), layout);
+  CoreConfig core_config = ToCoreConfig(config, state.run_id(), state.start_number(), layout);
   AUTOLOCO_RETURN_IF_ERROR(CheckPushFits(core_config, options));
   AUTOLOCO_ASSIGN_OR_RETURN(ParameterStore parameters, ParameterStore::Allocate(layout));
   AUTOLOCO_ASSIGN_OR_RETURN(const std::unique_ptr<StateDatabase> database,
@@ -78,6 +78,7 @@ absl::StatusOr<int> Serve(const v1::ServerConfig& config) {
   AUTOLOCO_ASSIGN_OR_RETURN(
       const Recovered initial,
       LoadInitialState(config, {&state, database.get(), spool.get(), &parameters, &pool}));
+  core_config.began_anew = initial.new_run;
   AUTOLOCO_ASSIGN_OR_RETURN(const std::unique_ptr<FolderCheckpointStore> checkpoints,
                             FolderCheckpointStore::Open(&state, shape, options.checkpoint_keep()));
   AUTOLOCO_ASSIGN_OR_RETURN(const std::unique_ptr<PrometheusTelemetry> telemetry,

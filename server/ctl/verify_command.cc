@@ -14,8 +14,10 @@ namespace {
 constexpr char kUsage[] =
     "Usage: autoloco verify STATE_DIR\n\n"
     "Checks, without changing anything, that what a server has stored in STATE_DIR is as it was recorded: the state\n"
-    "database, the balance of the token ledger, the digest of every delta and of every file of every checkpoint; and does\n"
-    "the recorded rounds again from the oldest checkpoint that has its deltas, comparing the digest of every version. It\n"
+    "database, the balance of the token ledger, the digest of every delta and of every file of every checkpoint; and "
+    "does\n"
+    "the recorded rounds again from the oldest checkpoint that has its deltas, comparing the digest of every version. "
+    "It\n"
     "needs no server, may run beside one, and takes the memory of one model and its momentum.\n\n"
     "Prints what was checked. Exit code 0: all is as recorded; 1: it is not, one line each.\n";
 

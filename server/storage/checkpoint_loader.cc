@@ -129,9 +129,9 @@ absl::StatusOr<LoadedCheckpoint> LoadNewestCheckpoint(const StateFolder& state, 
       passed.push_back({folder, "not-finite-"});
       continue;
     }
-    const absl::StatusOr<LoadedCheckpoint> loaded =
-        manifest.ok() ? Load(folder.path, *manifest, layout, params, momentum)
-                      : absl::StatusOr<LoadedCheckpoint>(manifest.status());
+    const absl::StatusOr<LoadedCheckpoint> loaded = manifest.ok()
+                                                        ? Load(folder.path, *manifest, layout, params, momentum)
+                                                        : absl::StatusOr<LoadedCheckpoint>(manifest.status());
     if (loaded.ok()) {
       for (const Passed& other : passed) {
         const absl::Status status = SetAside(state, other.folder, other.prefix);

@@ -24,8 +24,8 @@ struct LoadedCheckpoint {
 
 // Fills `params` and `momentum` (layout order) from the newest checkpoint that is whole and all finite: every file has
 // its size and digest, and so have the values. A damaged one is named in a warning, and so is one that is not finite
-// where there is a finite one; both are set aside (damaged-step-N, not-finite-step-N) once an older one has been loaded.
-// On an error the values are undefined:
+// where there is a finite one; both are set aside (damaged-step-N, not-finite-step-N) once an older one has been
+// loaded. On an error the values are undefined:
 //   NOT_FOUND            there is no checkpoint at all
 //   DATA_LOSS            there are some, and none is whole; all stay where they are
 //   FAILED_PRECONDITION  the newest belongs to another layout (the first difference is named), another run, or a newer

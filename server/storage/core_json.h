@@ -1,5 +1,6 @@
-// Small structures of the core and its commits as JSON: in the manifest of a checkpoint, and in those columns of the state database
-// that are read as a whole. Finite numbers come back bit for bit; a released field never changes its meaning.
+// Small structures of the core and its commits as JSON: in the manifest of a checkpoint, and in those columns of the
+// state database that are read as a whole. Finite numbers come back bit for bit; a released field never changes its
+// meaning.
 #ifndef AUTOLOCO_SERVER_STORAGE_CORE_JSON_H_
 #define AUTOLOCO_SERVER_STORAGE_CORE_JSON_H_
 

@@ -1,7 +1,7 @@
 // The storage thread: makes the core's records and the payloads they name durable, in order, many steps at a time.
 //
-// Whatever has been asked for while the disk was busy goes into one transaction (group commit): the payload files first,
-// then the records. A worker waits for two or three fsyncs, not for those of everyone before it.
+// Whatever has been asked for while the disk was busy goes into one transaction (group commit): the payload files
+// first, then the records. A worker waits for two or three fsyncs, not for those of everyone before it.
 #ifndef AUTOLOCO_SERVER_STORAGE_RECORD_STORE_H_
 #define AUTOLOCO_SERVER_STORAGE_RECORD_STORE_H_
 

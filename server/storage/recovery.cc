@@ -30,8 +30,8 @@ class StoredMemory final : public PayloadMemory {
 };
 
 absl::Status WithAdvice(const absl::Status& status) {
-  return absl::Status(status.code(), absl::StrCat(status.message(),
-                                                  "; --resume=PATH goes back to the checkpoint in that folder"));
+  return absl::Status(status.code(),
+                      absl::StrCat(status.message(), "; --resume=PATH goes back to the checkpoint in that folder"));
 }
 
 // What the database says of a run that it knows, checked against the checkpoint or the start that was found.
@@ -46,9 +46,9 @@ absl::StatusOr<CoreState> LoadState(const RecoveryTools& tools, const RunIdentit
     return absl::DataLossError(absl::StrCat("state database ", path, " began with a checkpoint, and none is left"));
   }
   if (!loaded && identity.initial_digest != digest) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("parameters of version 0: want digest ", identity.initial_digest, " as run ", identity.run_id,
-                     " began with, got ", digest, ": were the seed, the model or model.init_from changed?"));
+    return absl::FailedPreconditionError(absl::StrCat("parameters of version 0: want digest ", identity.initial_digest,
+                                                      " as run ", identity.run_id, " began with, got ", digest,
+                                                      ": were the seed, the model or model.init_from changed?"));
   }
   AUTOLOCO_ASSIGN_OR_RETURN(CoreState state, tools.database->Load());
   if (loaded && loaded->snapshot.version > state.run.version) {
@@ -71,8 +71,7 @@ absl::StatusOr<std::string> ReplayTo(const RecoveryTools& tools, const CoreState
       return absl::DataLossError(absl::StrCat("state database ", tools.database->path(), " does not say how version ",
                                               version + 1, " was made"));
     }
-    AUTOLOCO_ASSIGN_OR_RETURN(digest,
-                              ReplayRound(rounds[version - from], *tools.spool, tools.parameters, tools.pool));
+    AUTOLOCO_ASSIGN_OR_RETURN(digest, ReplayRound(rounds[version - from], *tools.spool, tools.parameters, tools.pool));
     Log(LogLevel::kInfo, "replayed").Add("round", version).Add("params_digest", digest);
   }
   return digest;
@@ -133,8 +132,7 @@ absl::StatusOr<Recovered> Recover(const RecoveryTools& tools,
   } else {
     if (loaded) recovered.state = StateOf(loaded->snapshot);
     recovered.new_run = !loaded;
-    AUTOLOCO_RETURN_IF_ERROR(
-        tools.database->Begin({tools.folder->run_id(), loaded ? "" : digest}, recovered.state));
+    AUTOLOCO_RETURN_IF_ERROR(tools.database->Begin({tools.folder->run_id(), loaded ? "" : digest}, recovered.state));
   }
   // The core drops payloads by what it knows to be stored: let it count from what was found.
   recovered.state.checkpoint = loaded ? std::optional<Version>(loaded->snapshot.version) : std::nullopt;
@@ -152,17 +150,17 @@ absl::StatusOr<Recovered> Recover(const RecoveryTools& tools,
 
 absl::StatusOr<Recovered> GoBackTo(const std::string& path, const RecoveryTools& tools) {
   ParameterStore& parameters = *tools.parameters;
-  AUTOLOCO_ASSIGN_OR_RETURN(const LoadedCheckpoint loaded,
-                            LoadCheckpoint(path, tools.folder->run_id(), parameters.layout(), parameters.params(),
-                                           parameters.momentum()));
+  AUTOLOCO_ASSIGN_OR_RETURN(
+      const LoadedCheckpoint loaded,
+      LoadCheckpoint(path, tools.folder->run_id(), parameters.layout(), parameters.params(), parameters.momentum()));
   AUTOLOCO_ASSIGN_OR_RETURN(const std::optional<RunIdentity> identity, tools.database->Identity());
   AUTOLOCO_RETURN_IF_ERROR(SetAsideNewer(*tools.folder, loaded.snapshot.inner_steps_done));
   Recovered recovered;
   recovered.state = StateOf(loaded.snapshot);
   recovered.params_digest = loaded.params_digest;
   recovered.checkpoint = loaded.path;
-  AUTOLOCO_RETURN_IF_ERROR(tools.database->Begin(
-      {tools.folder->run_id(), identity ? identity->initial_digest : ""}, recovered.state));
+  AUTOLOCO_RETURN_IF_ERROR(
+      tools.database->Begin({tools.folder->run_id(), identity ? identity->initial_digest : ""}, recovered.state));
   AUTOLOCO_RETURN_IF_ERROR(DropUnrecorded(tools));
   Log(LogLevel::kWarning, "gone_back").Add("checkpoint", path).Add("version", recovered.state.run.version);
   return recovered;

@@ -30,10 +30,10 @@ struct RecoveryTools {
 
 struct Recovered {
   CoreState state;
-  std::string params_digest;              // of version state.run.version, which the parameters are
-  std::string checkpoint;                 // the folder that was read; empty: none
+  std::string params_digest;          // of version state.run.version, which the parameters are
+  std::string checkpoint;             // the folder that was read; empty: none
   std::vector<KeptPayload> payloads;  // that the state has accepted and not yet used
-  bool new_run = false;                   // there was nothing to go on from
+  bool new_run = false;               // there was nothing to go on from
 };
 
 // Goes on where the run in the folder was; `start_anew` fills the parameters of version 0. Removes payloads that nobody
@@ -43,8 +43,8 @@ struct Recovered {
 absl::StatusOr<Recovered> Recover(const RecoveryTools& tools,
                                   const std::function<absl::Status(ParameterStore*)>& start_anew);
 
-// Goes back to the checkpoint in the folder `path`: what the run did after it is forgotten, its later checkpoints are set
-// aside, and all workers have to join anew. Status codes as LoadCheckpoint.
+// Goes back to the checkpoint in the folder `path`: what the run did after it is forgotten, its later checkpoints are
+// set aside, and all workers have to join anew. Status codes as LoadCheckpoint.
 absl::StatusOr<Recovered> GoBackTo(const std::string& path, const RecoveryTools& tools);
 
 }  // namespace autoloco::server

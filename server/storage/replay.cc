@@ -35,12 +35,12 @@ absl::StatusOr<std::string> ReplayRound(const DecidedRound& round, const Spool& 
   std::vector<CommitDelta> deltas;
   for (std::size_t i = 0; i < round.decision.contributions.size(); ++i) {
     const StartCommit::Contribution& contribution = round.decision.contributions[i];
-    AUTOLOCO_ASSIGN_OR_RETURN(MemoryMap payload,
-                              ReadPayload(spool, contribution.push, round.payload_digests[i]));
+    AUTOLOCO_ASSIGN_OR_RETURN(MemoryMap payload, ReadPayload(spool, contribution.push, round.payload_digests[i]));
     deltas.push_back({payload.bytes(), contribution.push.worker.name, contribution.weight});
     payloads.push_back(std::move(payload));
   }
-  AUTOLOCO_ASSIGN_OR_RETURN(CommitOutcome outcome, ApplyCommit(deltas, round.decision.step, round.combine, parameters, pool));
+  AUTOLOCO_ASSIGN_OR_RETURN(CommitOutcome outcome,
+                            ApplyCommit(deltas, round.decision.step, round.combine, parameters, pool));
   if (!round.params_digest.empty() && outcome.params_digest != round.params_digest) {
     return absl::DataLossError(absl::StrCat("round ", round.decision.round, " done again: want parameters of digest ",
                                             round.params_digest, " as recorded, got ", outcome.params_digest));

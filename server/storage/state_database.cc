@@ -152,11 +152,11 @@ absl::Status StateDatabase::StoreOne(const PushRecord& record) {
 
 absl::Status StateDatabase::StoreOne(const RoundDecidedRecord& record) {
   const Round round = record.decision.round;
-  AUTOLOCO_RETURN_IF_ERROR(RunSql(
-      &database_,
-      absl::StrCat("UPDATE rounds SET state = 'decided', step = ?, combine = ?, record = ? WHERE round = ? AND ", kUnfinished),
-      ToJson(record.decision.step).dump(), ToJson(combine_).dump(), ToJson(record.record).dump(),
-                                  round));
+  AUTOLOCO_RETURN_IF_ERROR(
+      RunSql(&database_,
+             absl::StrCat("UPDATE rounds SET state = 'decided', step = ?, combine = ?, record = ? WHERE round = ? AND ",
+                          kUnfinished),
+             ToJson(record.decision.step).dump(), ToJson(combine_).dump(), ToJson(record.record).dump(), round));
   AUTOLOCO_RETURN_IF_ERROR(RunSql(&database_, "DELETE FROM contributions WHERE round = ?", round));
   std::uint64_t position = 0;
   for (const StartCommit::Contribution& contribution : record.decision.contributions) {
@@ -192,10 +192,11 @@ absl::Status StateDatabase::StoreOne(const RoundAbortedRecord& record) {
   AUTOLOCO_RETURN_IF_ERROR(RunSql(&database_,
                                   "UPDATE rounds SET state = 'aborted', reason = ? WHERE round = ? AND attempt = ?",
                                   record.reason, record.round, record.attempt));
-  return RunSql(&database_,
-                "UPDATE pushes SET live = 0, outcome = CASE outcome WHEN 'accepted' THEN 'round_aborted' ELSE outcome END "
-                "WHERE live AND round = ?",
-                record.round);
+  return RunSql(
+      &database_,
+      "UPDATE pushes SET live = 0, outcome = CASE outcome WHEN 'accepted' THEN 'round_aborted' ELSE outcome END "
+      "WHERE live AND round = ?",
+      record.round);
 }
 
 absl::Status StateDatabase::StoreOne(const RunEvaluatedRecord& record) {

@@ -39,9 +39,9 @@ class Verifier {
     AUTOLOCO_ASSIGN_OR_RETURN(identity_, database_->Identity());
     AUTOLOCO_ASSIGN_OR_RETURN(state_, database_->Load());
     AUTOLOCO_ASSIGN_OR_RETURN(digests_, database_->Digests());
-    Checked("database", absl::StrCat("run ", identity_ ? identity_->run_id : "not begun", ", version ",
-                                     state_.run.version, ", ", state_.run.inner_steps_done, " inner steps, ",
-                                     digests_.size(), " rounds"));
+    Checked("database",
+            absl::StrCat("run ", identity_ ? identity_->run_id : "not begun", ", version ", state_.run.version, ", ",
+                         state_.run.inner_steps_done, " inner steps, ", digests_.size(), " rounds"));
     AUTOLOCO_RETURN_IF_ERROR(CheckLedger());
     AUTOLOCO_RETURN_IF_ERROR(CheckCheckpoints());
     AUTOLOCO_RETURN_IF_ERROR(CheckPayloads());
@@ -67,7 +67,8 @@ class Verifier {
     Checked("ledger", absl::StrCat("tokens leased ", sums.leased, " = applied ", sums.applied, " + late ", sums.late,
                                    " + rejected ", sums.rejected, " + lost ", sums.lost, " + unused ", sums.unused,
                                    " + outstanding ", outstanding));
-    if (parts != sums.leased) Problem(absl::StrCat("ledger: ", sums.leased, " tokens leased, ", parts, " accounted for"));
+    if (parts != sums.leased)
+      Problem(absl::StrCat("ledger: ", sums.leased, " tokens leased, ", parts, " accounted for"));
     if (sums != state_.ledger) {
       Problem(absl::StrCat("ledger: its totals (leased ", state_.ledger.leased, ", applied ", state_.ledger.applied,
                            ") are not the sums of its leases"));
@@ -163,7 +164,8 @@ class Verifier {
       const Version version = round.decision.round + 1;
       for (; next < stored_.size() && stored_[next].manifest.snapshot.version <= version; ++next) {
         const CheckpointManifest& manifest = stored_[next].manifest;
-        if (manifest.snapshot.version != version || manifest.momentum_digest == Digest128(parameters.momentum())) continue;
+        if (manifest.snapshot.version != version || manifest.momentum_digest == Digest128(parameters.momentum()))
+          continue;
         Problem(absl::StrCat(stored_[next].path, ": its momentum is not that of version ", version, " done again"));
       }
     }

@@ -23,13 +23,15 @@ constexpr int kWorkers = 2;
 constexpr int kSteps = 3;
 
 Arguments Flags(int rounds) {
-  return Concat(SmallRun(rounds * kSteps, kSteps, kWorkers), {"--strict", "--seed", "7", "--checkpoint-every-rounds", "2"});
+  return Concat(SmallRun(rounds * kSteps, kSteps, kWorkers),
+                {"--strict", "--seed", "7", "--checkpoint-every-rounds", "2"});
 }
 
 class CrashTest : public ::testing::Test {
  protected:
   void StartWorkers(int step_ms) {
-    for (const char* name : {"dc1", "dc2"}) workers_.push_back(cluster_.StartWorker({.name = name, .step_ms = step_ms}));
+    for (const char* name : {"dc1", "dc2"})
+      workers_.push_back(cluster_.StartWorker({.name = name, .step_ms = step_ms}));
   }
   // The run ends by itself; its last parameters.
   std::string Finish(int rounds) {

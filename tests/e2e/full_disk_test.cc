@@ -39,8 +39,8 @@ class SmallDisk {
 };
 
 std::string RunOn(Cluster* cluster, SmallDisk* disk) {
-  const Arguments flags = Concat(Concat(SmallRun(24, 3, 2), {"--strict", "--seed", "7", "--checkpoint-every-rounds", "1",
-                                                            "--checkpoint-keep", "8"}),
+  const Arguments flags = Concat(Concat(SmallRun(24, 3, 2), {"--strict", "--seed", "7", "--checkpoint-every-rounds",
+                                                             "1", "--checkpoint-keep", "8"}),
                                  WithMetrics());
   cluster->StartServer(flags);
   std::vector<std::unique_ptr<Process>> workers;

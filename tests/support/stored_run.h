@@ -1,5 +1,5 @@
-// A run of the server that was really done, on the disk: five rounds of two workers, checkpoints of versions 2 and 4, the
-// payloads since the first of them, round 5 open with one delta of two; the server is gone.
+// A run of the server that was really done, on the disk: five rounds of two workers, checkpoints of versions 2 and 4,
+// the payloads since the first of them, round 5 open with one delta of two; the server is gone.
 #ifndef AUTOLOCO_TESTS_SUPPORT_STORED_RUN_H_
 #define AUTOLOCO_TESTS_SUPPORT_STORED_RUN_H_
 
@@ -112,8 +112,8 @@ class StoredRun {
     decision.contributions = {{{{"a", 1}, round, 0}, 0.25}, {{{"b", 2}, round, 0}, 0.75}};
     std::vector<CommitDelta> deltas;
     for (std::size_t i = 0; i < 2; ++i) {
-      deltas.push_back({std::as_bytes(std::span<const char>(payloads[i])), i == 0 ? "a" : "b",
-                        decision.contributions[i].weight});
+      deltas.push_back(
+          {std::as_bytes(std::span<const char>(payloads[i])), i == 0 ? "a" : "b", decision.contributions[i].weight});
     }
     auto outcome = ApplyCommit(deltas, decision.step, {}, parameters, &pool);
     ASSERT_TRUE(outcome.ok()) << outcome.status();
