@@ -84,6 +84,7 @@ void RoundMachine::Impl::Join(const HelloReceived& hello) {
                                             incarnation, "; is the name used twice?"))});
     }
   }
+  LoseLeasesOf(name);
   Member* member = members_.Begin(name, incarnation, hello.session, now_);
   RecordMember(*member);
   Welcome(hello, member);
@@ -211,7 +212,9 @@ void RoundMachine::Impl::On(const ReadyReceived& ready) {
   // Strict mode: the successor of a lost worker does its interval, since no other may.
   const auto it = round_.entries.find(member->id.name);
   if (config_.strict && phase_ == RunPhase::kTraining && it != round_.entries.end() && !it->second.delivered) {
+    ledger_.Lose(round_.number, {member->id.name, it->second.incarnation});
     it->second.incarnation = member->id.incarnation;
+    OpenLease(member->id, it->second.assignment);
     it->second.rejected = false;
     RecordEntry(member->id.name);
     Decide(DecisionKind::kRound, Reason::kReassigned, member->id, "");
@@ -275,6 +278,7 @@ void RoundMachine::Impl::ExpireLeases() {
 
 void RoundMachine::Impl::Leave(Member* member, Reason reason, std::string text) {
   members_.Leave(member, reason, std::move(text), now_);
+  LoseLeasesOf(member->id.name);
   RecordMember(*member);
 }
 
