@@ -169,6 +169,8 @@ class RoundMachine::Impl {
   void EndCompleted();
   void End(Ending ending);
   void EndIfStored();
+  bool MayStillAsk(const Member& member) const;
+  void FinishIfAllWereTold();
   void StartCheckpointOf();
   Round FirstRoundKept(Version version) const;
 
@@ -228,7 +230,8 @@ class RoundMachine::Impl {
   bool shutting_down_ = false;
   std::string shutdown_text_;
   std::optional<Ending> ending_;
-  bool ended_ = false;
+  bool ended_ = false;     // everybody who is there was told
+  bool finished_ = false;  // and so was everybody who may still have come
 };
 
 }  // namespace autoloco::server
