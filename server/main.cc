@@ -76,7 +76,7 @@ absl::StatusOr<int> Serve(const v1::ServerConfig& config) {
   WorkPool pool(ThreadCount(options));
   CommitRunner commits({clock, &parameters, checkpoints.get(), telemetry.get(), &pool, &inbox},
                        ToCommitSettings(config.run()));
-  RoundMachine core(core_config, initial.snapshot, clock->Now());
+  RoundMachine core(core_config, StateOf(initial.snapshot), clock->Now());
   EventLoop loop(
       {clock, &inbox, &core, &commits, &pool, telemetry.get(), &layout}, ToLoopSettings(config, initial.checkpoint),
       parameters.Encode(initial.snapshot.version, initial.params_digest, config.run().codec().zstd_level(), &pool));

@@ -1,16 +1,22 @@
 // Every output of the server core, one struct each. The shell carries them out in the order given; where an order
 // matters across effects, it is written here. An effect for a ticket or session that is gone is ignored.
+//
+// What a worker can see and what cannot be undone comes only once everything recorded before it is durable
+// (durable_outbox.h); StoreRecords, AdmitPush and what only an operator sees comes at once.
 #ifndef AUTOLOCO_SERVER_CORE_EFFECTS_H_
 #define AUTOLOCO_SERVER_CORE_EFFECTS_H_
 
+#include <cstdint>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "common/base/ids.h"
-#include "server/core/outer_schedule.h"
+#include "server/core/reasons.h"
+#include "server/core/records.h"
 #include "server/core/round_record.h"
+#include "server/core/start_commit.h"
 #include "server/core/types.h"
 
 namespace autoloco::server {
@@ -57,7 +63,7 @@ struct AdmitPush {
   Ticket ticket = 0;
   std::uint64_t payload_bytes = 0;
 };
-// Final. An accepted payload stays with the shell under its ticket.
+// Final. An accepted payload stays with the shell under its key (StoreRecords).
 struct AnswerPush {
   Ticket ticket = 0;
   PushOutcome outcome = PushOutcome::kAccepted;
@@ -67,10 +73,19 @@ struct AnswerPush {
 struct RefusePush {
   Ticket ticket = 0;
   absl::Status status;
+  Reason reason = Reason::kRefused;
 };
 // The payload held under the ticket will not be used.
 struct DropPayload {
   Ticket ticket = 0;
+};
+// Nor will the accepted one that is kept under this key.
+struct DropSpooled {
+  PushKey push;
+};
+// Nor will all accepted ones of rounds before `round`: two stored checkpoints are newer than they are.
+struct DropSpooledBefore {
+  Round round = 0;
 };
 struct AnswerPushStatus {
   Ticket ticket = 0;
@@ -91,17 +106,12 @@ struct RefusePull {
 };
 
 // ---------------------------------------------------------------------------------------------------- slow work
-// Turn the deltas into version round + 1: one at a time, answered by CommitDone; the payloads are dropped then. The
-// encoded snapshot of the new version must be servable before CommitDone is posted.
-struct StartCommit {
-  struct Contribution {
-    Ticket payload = 0;
-    std::string worker;
-    double weight = 0;  // of the raw delta (combination.h); 1 / n for each of n that did equal work
-  };
-  Round round = 0;
-  OuterStep step;
-  std::vector<Contribution> contributions;  // in name order: the order of the sum
+// Make the records durable, all or none of them, after those of every earlier sequence; answered by RecordsStored. The
+// payload of an accepted push (PushRecord) goes from its ticket to its key with this effect, is durable before the
+// record is, and stays until DropSpooled or DropSpooledBefore. `sequence` rises by one, from 1 in every process.
+struct StoreRecords {
+  std::uint64_t sequence = 0;
+  std::vector<Record> records;
 };
 // Store version snapshot.version: runs before any later StartCommit changes the parameters. Answered by
 // CheckpointDone.
@@ -140,8 +150,9 @@ struct RunFinished {
 };
 
 using Effect = std::variant<SendWelcome, SendAssignment, SendRoundClosed, SendAbort, SendDrain, CloseSession, AdmitPush,
-                            AnswerPush, RefusePush, DropPayload, AnswerPushStatus, ServePull, RefusePull, StartCommit,
-                            StartCheckpoint, Decision, RoundCommitted, EvaluationReady, RunFinished>;
+                            AnswerPush, RefusePush, DropPayload, DropSpooled, DropSpooledBefore, AnswerPushStatus,
+                            ServePull, RefusePull, StoreRecords, StartCommit, StartCheckpoint, Decision,
+                            RoundCommitted, EvaluationReady, RunFinished>;
 
 }  // namespace autoloco::server
 

@@ -4,6 +4,12 @@
 
 namespace autoloco::server {
 
+void AddEvaluation(const EvaluationPoint& point, std::vector<EvaluationPoint>* points) {
+  if (!points->empty() && points->back().version == point.version) points->pop_back();
+  points->push_back(point);
+  if (points->size() > kEvaluationsKept + 1) points->erase(points->begin() + 1);
+}
+
 void EvaluationBook::Begin(Version version, std::uint64_t inner_step, std::uint32_t parts) {
   version_ = version;
   inner_step_ = inner_step;
@@ -29,9 +35,7 @@ std::optional<EvaluationPoint> EvaluationBook::Finish() {
   if (point.tokens == 0) return std::nullopt;
   point.loss = sum / static_cast<double>(point.tokens);
   if (!std::isfinite(point.loss)) return point;
-  if (!history_.empty() && history_.back().version == point.version) history_.pop_back();  // its round was aborted
-  history_.push_back(point);
-  if (history_.size() > kPointsKept + 1) history_.erase(history_.begin() + 1);
+  AddEvaluation(point, &history_);
   return point;
 }
 

@@ -2,6 +2,7 @@
 #ifndef AUTOLOCO_SERVER_CORE_EVALUATION_BOOK_H_
 #define AUTOLOCO_SERVER_CORE_EVALUATION_BOOK_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -12,6 +13,12 @@
 #include "server/core/types.h"
 
 namespace autoloco::server {
+
+// The first point and the last ones are kept.
+inline constexpr std::size_t kEvaluationsKept = 20;
+
+// Appends to the points of a run, oldest first; a point of the same version, whose round was aborted, gives way.
+void AddEvaluation(const EvaluationPoint& point, std::vector<EvaluationPoint>* points);
 
 // Not thread-safe; the core's own. One version at a time.
 class EvaluationBook {
@@ -30,9 +37,8 @@ class EvaluationBook {
   // is not finite is returned, so that it shows, but stays out of the history.
   std::optional<EvaluationPoint> Finish();
 
-  // The first point and the last kPointsKept ones, oldest first.
+  // The first point and the last kEvaluationsKept ones, oldest first.
   const std::vector<EvaluationPoint>& history() const { return history_; }
-  static constexpr std::size_t kPointsKept = 20;
 
  private:
   Version version_ = 0;

@@ -70,7 +70,7 @@ struct PushOpened {
 };
 // The payload of an admitted push arrived whole and was checked: OK, or DATA_LOSS (checksum, digest),
 // INVALID_ARGUMENT or OUT_OF_RANGE (size, order, format). The shell holds the payload under the ticket until
-// DropPayload or the end of a commit that names it.
+// DropPayload, or until StoreRecords says under which key it stays.
 struct PushVerified {
   Ticket ticket = 0;
   absl::Status status;
@@ -111,6 +111,10 @@ struct CheckpointDone {
   Version version = 0;
   absl::Status status;
 };
+// All records up to this sequence are durable.
+struct RecordsStored {
+  std::uint64_t sequence = 0;
+};
 struct TimerFired {};  // NextDeadline() has passed
 struct ShutdownRequested {
   std::string reason;
@@ -118,7 +122,7 @@ struct ShutdownRequested {
 
 using Event = std::variant<HelloReceived, ReadyReceived, ProgressReceived, GoodbyeReceived, SessionClosed, PushOpened,
                            PushVerified, PushCancelled, PushStatusAsked, PullOpened, WorkerHeard, CommitDone,
-                           CheckpointDone, TimerFired, ShutdownRequested>;
+                           CheckpointDone, RecordsStored, TimerFired, ShutdownRequested>;
 
 }  // namespace autoloco::server
 

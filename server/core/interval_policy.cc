@@ -155,4 +155,8 @@ std::vector<IntervalDecision> ReplayDecisions(const IntervalConfig& config, cons
   return decisions;
 }
 
+std::string TextOf(const IntervalDecision& decision) {
+  return absl::StrCat(ReasonName(decision.reason), ": ", decision.text);
+}
+
 }  // namespace autoloco::server

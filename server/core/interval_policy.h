@@ -37,6 +37,9 @@ struct IntervalDecision {
   std::string text;           // the numbers behind it, for a person
 };
 
+// Reason and numbers, for a person.
+std::string TextOf(const IntervalDecision& decision);
+
 // REQUIRES: first_inner_step < config.total_inner_steps, config.steps >= 1, 1 <= steps_min <= steps_max.
 IntervalDecision DecideInterval(const IntervalConfig& config, const IntervalState& state,
                                 std::uint64_t first_inner_step);

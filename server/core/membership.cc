@@ -5,6 +5,10 @@
 
 namespace autoloco::server {
 
+MemberState DurablePartOf(const Member& member) {
+  return {member.id.incarnation, member.alive, member.ready, member.reason, member.text, member.tokens};
+}
+
 Member* Membership::Find(const std::string& name) {
   const auto it = members_.find(name);
   return it == members_.end() ? nullptr : &it->second;
@@ -32,7 +36,22 @@ Member* Membership::Begin(const std::string& name, Incarnation incarnation, Tick
   return &member;
 }
 
+Member* Membership::Restore(const std::string& name, const MemberState& state, absl::Time now) {
+  Member& member = members_[name];
+  member = Member{};
+  member.id = {name, state.incarnation};
+  member.last_seen = member.disconnected_at = member.left_at = now;
+  member.restored = state.alive;
+  member.alive = state.alive;
+  member.ready = state.ready;
+  member.reason = state.reason;
+  member.text = state.text;
+  member.tokens = state.tokens;
+  return &member;
+}
+
 void Membership::Bind(Member* member, Ticket session, absl::Time now) {
+  member->restored = false;
   if (member->session != 0) by_session_.erase(member->session);
   member->session = session;
   if (session != 0) {
@@ -70,8 +89,7 @@ std::uint32_t Membership::AliveCount() const {
 }
 
 bool Membership::IsEligible(const Member& member, absl::Time now, absl::Duration grace) {
-  return member.alive && member.ready && !member.leaving &&
-         (member.session != 0 || now - member.disconnected_at < grace);
+  return member.alive && member.ready && (member.session != 0 || member.restored || now - member.disconnected_at < grace);
 }
 
 std::vector<Member*> Membership::Eligible(absl::Time now, absl::Duration grace) {

@@ -10,6 +10,7 @@
 
 #include "absl/time/time.h"
 #include "common/base/ids.h"
+#include "server/core/records.h"
 #include "server/core/types.h"
 
 namespace autoloco::server {
@@ -19,22 +20,25 @@ struct Member {
   Ticket session = 0;  // 0: no open session
   absl::Time last_seen;
   absl::Time disconnected_at;  // meaningful while session == 0
+  bool restored = false;       // came back with a restart; has had no session since
   bool alive = true;           // false: left, expired or refused
-  bool ready = false;          // has built its model and can be assigned
-  bool leaving = false;        // gets no more work
+  bool ready = false;          // has built its model, and has not sent its last delta: can be assigned
   // An earlier life of this worker, of whose delta for this round it has the bytes. Until it is ready.
   struct Offer {
     Incarnation incarnation = 0;
     Round round = 0;
   };
   std::optional<Offer> offer;
-  absl::Time left_at;  // meaningful while !alive
+  absl::Time left_at;          // meaningful while !alive
   Reason reason = Reason::kJoined;
   std::string text;
   Version base_version = 0;
   Progress progress;
   std::uint64_t tokens = 0;  // of its applied deltas
 };
+
+// What of it survives a restart.
+MemberState DurablePartOf(const Member& member);
 
 // Not thread-safe; the core's own. Iterates in name order, which is the order of everything that is summed or leased.
 class Membership {
@@ -46,6 +50,8 @@ class Membership {
 
   // Starts a new life of `name`, over whatever was known of it; its applied tokens are kept.
   Member* Begin(const std::string& name, Incarnation incarnation, Ticket session, absl::Time now);
+  // A member as a restart finds it: without a session.
+  Member* Restore(const std::string& name, const MemberState& state, absl::Time now);
   // Binds `member` to `session`, or to none with 0.
   void Bind(Member* member, Ticket session, absl::Time now);
   void Leave(Member* member, Reason reason, std::string text, absl::Time now);
@@ -53,7 +59,8 @@ class Membership {
   std::vector<WorkerId> Forget(absl::Time before);
 
   std::uint32_t AliveCount() const;
-  // Alive, ready, not leaving, and connected or disconnected for less than `grace`.
+  // Alive, ready, and connected, disconnected for less than `grace`, or restored: for the time of its lease a restart
+  // counts as no absence of the worker.
   static bool IsEligible(const Member& member, absl::Time now, absl::Duration grace);
   std::vector<Member*> Eligible(absl::Time now, absl::Duration grace);
   // Earliest time at which a lease expires or a worker that left is forgotten.

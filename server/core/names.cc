@@ -1,4 +1,5 @@
 // The words for the core's enums: the same in logs, status and metric labels.
+#include "server/core/records.h"
 #include "server/core/types.h"
 
 namespace autoloco::server {
@@ -90,6 +91,40 @@ const char* PushOutcomeName(PushOutcome outcome) {
     case PushOutcome::kRoundAborted: return "round_aborted";
   }
   return "unknown";
+}
+
+const char* LeaseFateName(LeaseFate fate) {
+  switch (fate) {
+    case LeaseFate::kOutstanding: return "outstanding";
+    case LeaseFate::kApplied: return "applied";
+    case LeaseFate::kLate: return "late";
+    case LeaseFate::kRejected: return "rejected";
+    case LeaseFate::kLost: return "lost";
+  }
+  return "unknown";
+}
+
+namespace {
+
+const char* NameOf(const RunRecord&) { return "run"; }
+const char* NameOf(const MemberRecord&) { return "member"; }
+const char* NameOf(const MemberForgottenRecord&) { return "member_forgotten"; }
+const char* NameOf(const RoundOpenedRecord&) { return "round_opened"; }
+const char* NameOf(const EntryRecord&) { return "entry"; }
+const char* NameOf(const PushRecord&) { return "push"; }
+const char* NameOf(const RoundDecidedRecord&) { return "round_decided"; }
+const char* NameOf(const RoundCommittedRecord&) { return "round_committed"; }
+const char* NameOf(const RoundAbortedRecord&) { return "round_aborted"; }
+const char* NameOf(const RunEvaluatedRecord&) { return "run_evaluated"; }
+const char* NameOf(const EvaluationRecord&) { return "evaluation"; }
+const char* NameOf(const CheckpointRecord&) { return "checkpoint"; }
+const char* NameOf(const LeaseRecord&) { return "lease"; }
+const char* NameOf(const LedgerRecord&) { return "ledger"; }
+
+}  // namespace
+
+const char* RecordName(const Record& record) {
+  return std::visit([](const auto& one) { return NameOf(one); }, record);
 }
 
 const char* WorkerStateName(WorkerState state) {

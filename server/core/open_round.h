@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "absl/time/time.h"
 #include "common/base/ids.h"
 #include "server/core/round_record.h"
+#include "server/core/start_commit.h"
 #include "server/core/types.h"
 
 namespace autoloco::server {
@@ -18,27 +20,46 @@ struct RoundEntry {
   Assignment assignment;
   bool delivered = false;
   bool rejected = false;  // its delta arrived and will not count
-  Ticket payload = 0;     // where delivered
-  IntervalReport report;  // where delivered
+  // Where delivered.
+  Incarnation delivered_by = 0;
+  std::string payload_digest;
+  std::uint64_t payload_bytes = 0;
+  IntervalReport report;
+  std::optional<EvaluationPart> evaluation;  // its part of the held-out loss, once it came
   // Once the round has closed, where it is part of the sum (combination.h).
   double share = 0;
   double weight = 0;
+  bool operator==(const RoundEntry&) const = default;
 };
 
-struct OpenRound {
+// What of the round survives a restart.
+struct RoundState {
   Round number = 0;
+  std::uint64_t attempt = 0;  // the run's aborted rounds when it opened: tells the attempts of one round apart
   std::uint32_t inner_steps = 0;
-  absl::Time opened_at;
-  absl::Time first_delivery_at;  // meaningful once delivered > 0
-  absl::Time last_delivery_at;
-  std::map<std::string, RoundEntry> entries;  // by worker name
+  bool finishing = false;  // nothing is trained any more: the last version is being evaluated
   RoundRecord record;
+  DataCursors cursors_before;                 // what an aborted round goes back to
+  std::map<std::string, RoundEntry> entries;  // by worker name
+  std::optional<StartCommit> decision;        // once it has closed
+  bool operator==(const RoundState&) const = default;
 
+  // The push that `entry` of `worker` has delivered.
+  PushKey KeyOf(const std::string& worker, const RoundEntry& entry) const {
+    return {{worker, entry.delivered_by}, number, 0};
+  }
   std::uint32_t DeliveredCount() const {
     std::uint32_t count = 0;
     for (const auto& [name, entry] : entries) count += entry.delivered ? 1 : 0;
     return count;
   }
+};
+
+struct OpenRound : RoundState {
+  absl::Time opened_at;          // where restored: of the restart
+  absl::Time first_delivery_at;  // meaningful once delivered > 0; where restored: of the restart at the earliest
+  absl::Time last_delivery_at;
+  bool restored = false;  // a restart came between: its times say nothing of the workers
 };
 
 }  // namespace autoloco::server

@@ -45,6 +45,7 @@ inline constexpr double kPlainRatioTolerance = 1e-9;
 struct OuterMomentum {
   double mu = 0.9;
   bool nesterov = true;
+  bool operator==(const OuterMomentum&) const = default;
 };
 
 // REQUIRES: 0 <= mu < 1. Without Nesterov's form every step is the plain one. An r that is negative or not finite counts as 1 (nothing is known of the round's work).
@@ -70,6 +71,7 @@ struct OuterStep {
   OuterFactors factors;
   double ratio = 1;  // r
   bool final_average = false;
+  bool operator==(const OuterStep&) const = default;
 };
 
 struct OuterStepInput {

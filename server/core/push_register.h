@@ -4,7 +4,6 @@
 
 #include <map>
 #include <string>
-#include <tuple>
 #include <utility>
 
 #include "common/base/ids.h"
@@ -16,6 +15,7 @@ struct RecordedPush {
   std::string payload_digest;
   PushOutcome outcome = PushOutcome::kAccepted;
   std::string reason;
+  bool operator==(const RecordedPush&) const = default;
 };
 
 // Not thread-safe; the core's own. Holds the last kRoundsKept rounds: an older push is stale whatever became of it.
@@ -24,26 +24,26 @@ class PushRegister {
   static constexpr Round kRoundsKept = 16;
 
   const RecordedPush* Find(const PushKey& key) const {
-    const auto it = pushes_.find(Key(key));
+    const auto it = pushes_.find(key);
     return it == pushes_.end() ? nullptr : &it->second;
   }
-  // REQUIRES: nothing is recorded under `key` yet.
-  void Record(const PushKey& key, RecordedPush push) { pushes_.emplace(Key(key), std::move(push)); }
+  // What was recorded under `key` before, if anything, gives way.
+  void Record(const PushKey& key, RecordedPush push) { pushes_.insert_or_assign(key, std::move(push)); }
   // Called when `round` was aborted: it opens again under the same number, and nothing of it has counted.
-  void Forget(Round round) {
-    pushes_.erase(pushes_.lower_bound({round, "", 0, 0}), pushes_.lower_bound({round + 1, "", 0, 0}));
-  }
+  void Forget(Round round) { pushes_.erase(pushes_.lower_bound(First(round)), pushes_.lower_bound(First(round + 1))); }
   // Called when `round` has closed.
   void Trim(Round round) {
     if (round < kRoundsKept) return;
-    pushes_.erase(pushes_.begin(), pushes_.lower_bound({round - kRoundsKept + 1, "", 0, 0}));
+    pushes_.erase(pushes_.begin(), pushes_.lower_bound(First(round - kRoundsKept + 1)));
   }
 
- private:
-  using Order = std::tuple<Round, std::string, Incarnation, std::uint32_t>;
-  static Order Key(const PushKey& key) { return {key.round, key.worker.name, key.worker.incarnation, key.fragment}; }
+  const std::map<PushKey, RecordedPush, PushKeyOrder>& all() const { return pushes_; }
+  bool operator==(const PushRegister&) const = default;
 
-  std::map<Order, RecordedPush> pushes_;
+ private:
+  static PushKey First(Round round) { return {{"", 0}, round, 0}; }
+
+  std::map<PushKey, RecordedPush, PushKeyOrder> pushes_;
 };
 
 }  // namespace autoloco::server

@@ -61,10 +61,10 @@ CommitPlan PlanCommit(const OuterSettings& settings, bool last, OpenRound* round
     entry.share = part.share;
     entry.weight = part.weight;
     if (part.left_out != LeftOut::kNo) {
-      plan.left_out.push_back({name, entry.payload, WhyLeftOut(part.left_out)});
+      plan.left_out.push_back({name, round->KeyOf(name, entry), WhyLeftOut(part.left_out)});
       continue;
     }
-    plan.commit.contributions.push_back({entry.payload, name, part.weight});
+    plan.commit.contributions.push_back({round->KeyOf(name, entry), part.weight});
     record.worker_steps += entry.report.inner_steps;
     record.tokens += entry.report.tokens;
   }

@@ -22,7 +22,7 @@ RoundRecord OpenRecord(Round round, std::uint64_t first_inner_step, const Interv
 struct CommitPlan {
   struct LeftOutDelta {
     std::string worker;
-    Ticket payload = 0;
+    PushKey push;
     const char* why = "";
   };
   StartCommit commit;

@@ -1,6 +1,6 @@
 // The server's core: who takes part, what each worker does next, when a round closes and with which deltas.
 //
-// Pure: the same configuration, snapshot and sequence of (now, event) give the same effects, bit for bit. No clock,
+// Pure: the same configuration, state and sequence of (now, event) give the same effects, bit for bit. No clock,
 // thread, file, socket, tensor or log; the shell (server/runtime) and the simulation drive it alike.
 // server/core/README.md draws the states.
 #ifndef AUTOLOCO_SERVER_CORE_ROUND_MACHINE_H_
@@ -12,6 +12,7 @@
 
 #include "absl/time/time.h"
 #include "server/core/config.h"
+#include "server/core/core_state.h"
 #include "server/core/effects.h"
 #include "server/core/events.h"
 #include "server/core/types.h"
@@ -21,8 +22,9 @@ namespace autoloco::server {
 // Not thread-safe: one thread, the event loop's.
 class RoundMachine {
  public:
-  // Continues from `snapshot` (a default one: version 0, a new run). `now` starts the wait for workers.
-  RoundMachine(const CoreConfig& config, const CoreSnapshot& snapshot, absl::Time now);
+  // Goes on from `state` (a default one: a new run): an open round stays open, a decided one is committed, and members
+  // that were alive have the time of a lease from `now` on to be heard of again.
+  RoundMachine(const CoreConfig& config, const CoreState& state, absl::Time now);
   ~RoundMachine();
   RoundMachine(const RoundMachine&) = delete;
   RoundMachine& operator=(const RoundMachine&) = delete;
@@ -34,6 +36,9 @@ class RoundMachine {
   std::optional<absl::Time> NextDeadline() const;
 
   RunStatus Status() const;
+
+  // The state that the fold of all records emitted so far is (core_state.h).
+  CoreState DurableState() const;
 
   // Every committed round, oldest first. Borrowed until the next Step.
   const std::vector<RoundRecord>& History() const;

@@ -1,4 +1,4 @@
-// The inside of RoundMachine, shared by its three source files: sessions, pushes and pulls, rounds.
+// The inside of RoundMachine, shared by its source files: sessions, pushes and pulls, rounds, the end, what is recorded.
 #ifndef AUTOLOCO_SERVER_CORE_ROUND_MACHINE_IMPL_H_
 #define AUTOLOCO_SERVER_CORE_ROUND_MACHINE_IMPL_H_
 
@@ -13,12 +13,16 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "server/core/config.h"
+#include "server/core/core_state.h"
+#include "server/core/durable_outbox.h"
 #include "server/core/effects.h"
 #include "server/core/evaluation_book.h"
 #include "server/core/events.h"
+#include "server/core/interval_policy.h"
 #include "server/core/membership.h"
 #include "server/core/open_round.h"
 #include "server/core/push_register.h"
+#include "server/core/records.h"
 #include "server/core/round_machine.h"
 #include "server/core/types.h"
 
@@ -26,11 +30,12 @@ namespace autoloco::server {
 
 class RoundMachine::Impl {
  public:
-  Impl(const CoreConfig& config, const CoreSnapshot& snapshot, absl::Time now);
+  Impl(const CoreConfig& config, const CoreState& state, absl::Time now);
 
   void Step(absl::Time now, const Event& event, std::vector<Effect>* effects);
   std::optional<absl::Time> NextDeadline() const;
   RunStatus Status() const;
+  CoreState DurableState() const;
   const std::vector<RoundRecord>& History() const { return state_.history; }
 
  private:
@@ -38,6 +43,7 @@ class RoundMachine::Impl {
   struct PendingPush {
     PushKey key;
     std::string payload_digest;
+    std::uint64_t payload_bytes = 0;
     IntervalReport report;
   };
   // How the run is to end, once the last checkpoint is written.
@@ -68,6 +74,7 @@ class RoundMachine::Impl {
   absl::Status CheckReady(const ReadyReceived& ready) const;
   void ResendAssignment(const Member& member);
   void ExpireLeases();
+  void Leave(Member* member, Reason reason, std::string text);
   // The member that speaks on `session` under this identity; null (and the session closed) where they do not match.
   Member* Speaker(Ticket session, const Sender& sender);
   void RefuseSession(Ticket session, const WorkerId& worker, const absl::Status& status);
@@ -82,62 +89,89 @@ class RoundMachine::Impl {
   absl::Status CheckSender(const Sender& sender, Reason* reason) const;
   absl::Status CheckPushHeader(const PushOpened& push, Reason* reason) const;
   absl::Status CheckAssigned(const PushOpened& push, Reason* reason) const;
+  void EndWork(const std::string& name);
   bool AnswerIfRecorded(const PushOpened& push, const PushKey& key);
   bool AnswerIfClosed(const PushOpened& push, const PushKey& key);
   void RefusePushWith(Ticket ticket, const PushKey& key, Reason reason, absl::Status status);
-  void AnswerPushWith(Ticket ticket, const PushKey& key, const std::string& digest, PushOutcome outcome,
-                      std::string text);
+  void AnswerPushWith(Ticket ticket, const PendingPush& push, PushOutcome outcome, std::string text);
+  static PendingPush PendingOf(const PushOpened& push);
   void Deliver(Ticket ticket, const PendingPush& push);
   void DropPendingPush(const PushKey& key);
   bool HasPendingPush(const std::string& worker) const;
 
   // round_machine.cc
-  void On(const CommitDone& done);
-  void On(const CheckpointDone& done);
+  void On(const RecordsStored&) {}  // Step has told the outbox
   void On(const TimerFired& fired);
   void On(const ShutdownRequested& shutdown);
   // Does everything that has become possible or due: opens, closes, finishes.
   void Advance();
+  void UpdateWaiting();
+  std::string WaitingText() const;
+  bool Stopping() const { return ending_.has_value() || shutting_down_; }
+  void Decide(DecisionKind kind, Reason reason, WorkerId worker, std::string text);
+
+  // round_machine_rounds.cc
+  void On(const CommitDone& done);
+  std::uint32_t WorkersNeeded() const;
   void OpenRoundIfReady();
   void StartTraining(const std::vector<Member*>& members);
+  void BeginRound();
   Assignment NextAssignment(const std::string& worker, std::uint32_t inner_steps);
   void CloseRoundIfDone();
   void CloseRound(Reason reason, std::string text);
   bool EndsWithThisRound() const;
   void AbortRound();
-  void ReleaseDeliveries();
+  void EndRound();
+  bool IsMissing(const std::string& name, const RoundEntry& entry) const;
   std::optional<absl::Time> GraceDeadline() const;
   void BeginEvaluation(std::uint32_t parts);
   void FinishEvaluation();
+
+  // round_machine_ending.cc
+  void On(const CheckpointDone& done);
   void StartFinishing();
+  void AssignEvaluation();
   void FinishIfEvaluated();
+  void EndCompleted();
   void End(Ending ending);
   void EndIfStored();
   void StartCheckpointOf();
-  void UpdateWaiting();
-  std::uint32_t WorkersNeeded() const;
-  bool IsMissing(const std::string& name, const RoundEntry& entry) const;
-  std::string WaitingText() const;
-  bool Stopping() const { return ending_.has_value() || shutting_down_; }
 
-  void Decide(DecisionKind kind, Reason reason, WorkerId worker, std::string text);
+  // round_machine_records.cc. Everything that DurableState holds is recorded in the step that changes it; of state_,
+  // participants_ and data_ it is enough to set run_changed_.
+  void Restore(const CoreState& state);
+  void RestoreRound(const RoundState& round);
+  void RestoreEvaluation();
+  void RecordMember(const Member& member);
+  void RecordEntry(const std::string& name);
+  void RecordOpening();
+
   template <typename T>
   void Emit(T effect) {
-    effects_->push_back(Effect(std::move(effect)));
+    effects_.push_back(Effect(std::move(effect)));
+  }
+  template <typename T>
+  void Record(T record) {
+    records_.push_back(server::Record(std::move(record)));
   }
 
   const CoreConfig config_;
   absl::Time now_;
-  std::vector<Effect>* effects_ = nullptr;  // of the Step under way
+  // Of the step under way.
+  std::vector<Effect> effects_;
+  std::vector<server::Record> records_;
+  bool run_changed_ = false;
+  DurableOutbox outbox_;
 
   RunPhase phase_ = RunPhase::kWaiting;
   CoreSnapshot state_;
   Membership members_;
   std::set<std::string> participants_;  // strict mode: the names of the first round; empty before it
-  std::optional<std::pair<std::uint64_t, std::uint64_t>> data_;  // samples and hash that shared data must have
+  std::optional<DataIdentity> data_;    // that shared data must have
 
-  OpenRound round_;  // meaningful in kTraining and kCommitting; its entries also in kFinishing (evaluation only)
-  CoreSnapshot before_round_;  // what an aborted round goes back to
+  OpenRound round_;           // the last one; where round_open_, the one that is open, decided or finishing
+  bool round_open_ = false;   // stays so when the process ends: the round goes on after the restart
+  bool commit_again_ = false; // restored with a decided round: its commit has to run again
   std::map<Ticket, PendingPush> pending_;
   PushRegister register_;
   EvaluationBook evaluations_;
@@ -150,6 +184,7 @@ class RoundMachine::Impl {
   std::optional<Version> checkpoint_started_;  // newest version whose checkpoint was started
   std::optional<Version> checkpoint_stored_;   // newest one that succeeded
   std::uint32_t checkpoints_under_way_ = 0;
+  bool evaluated_ = false;  // the last version
   bool shutting_down_ = false;
   std::string shutdown_text_;
   std::optional<Ending> ending_;

@@ -23,6 +23,9 @@ Reason ReasonOf(PushOutcome outcome) {
   return Reason::kMalformed;
 }
 
+// The round stays open: its deltas count after the restart.
+absl::Status ServerEnds() { return absl::UnavailableError("the server is shutting down; push again when it is back"); }
+
 Reason ReasonOf(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kDataLoss: return Reason::kChecksum;
@@ -93,6 +96,10 @@ absl::Status RoundMachine::Impl::CheckAssigned(const PushOpened& push, Reason* r
   return absl::OkStatus();
 }
 
+RoundMachine::Impl::PendingPush RoundMachine::Impl::PendingOf(const PushOpened& push) {
+  return {{push.sender.worker, push.round, push.fragment}, push.payload_digest, push.payload_bytes, push.report};
+}
+
 void RoundMachine::Impl::On(const PushOpened& push) {
   const PushKey key{push.sender.worker, push.round, push.fragment};
   Reason reason = Reason::kMalformed;
@@ -103,7 +110,7 @@ void RoundMachine::Impl::On(const PushOpened& push) {
     return;
   }
   On(WorkerHeard{push.sender});
-  if (push.leaving) members_.Find(push.sender.worker.name)->leaving = true;
+  if (push.leaving) EndWork(push.sender.worker.name);
   if (AnswerIfRecorded(push, key) || AnswerIfClosed(push, key)) return;
   status = CheckAssigned(push, &reason);
   if (!status.ok()) {
@@ -111,8 +118,16 @@ void RoundMachine::Impl::On(const PushOpened& push) {
     return;
   }
   DropPendingPush(key);  // the caller gave up on an earlier attempt that we still hold
-  pending_[push.ticket] = PendingPush{key, push.payload_digest, push.report};
+  pending_[push.ticket] = PendingOf(push);
   Emit(AdmitPush{push.ticket, push.payload_bytes});
+}
+
+// The worker leaves: nobody counts on it any more.
+void RoundMachine::Impl::EndWork(const std::string& name) {
+  Member* const member = members_.Find(name);
+  if (!member->ready) return;
+  member->ready = false;
+  RecordMember(*member);
 }
 
 bool RoundMachine::Impl::AnswerIfRecorded(const PushOpened& push, const PushKey& key) {
@@ -132,6 +147,10 @@ bool RoundMachine::Impl::AnswerIfRecorded(const PushOpened& push, const PushKey&
 // Answers a push whose round takes no delta any more; its bytes need not come.
 bool RoundMachine::Impl::AnswerIfClosed(const PushOpened& push, const PushKey& key) {
   if (push.round == state_.version && phase_ == RunPhase::kTraining) return false;
+  if (push.round == state_.version && ending_) {
+    RefusePushWith(push.ticket, key, Reason::kShutdown, ServerEnds());
+    return true;
+  }
   PushOutcome outcome = PushOutcome::kStale;
   std::string text = absl::StrCat("current version is ", state_.version);
   if (push.round == state_.version && phase_ == RunPhase::kWaiting && state_.rounds_aborted == 0) {
@@ -146,7 +165,7 @@ bool RoundMachine::Impl::AnswerIfClosed(const PushOpened& push, const PushKey& k
     outcome = PushOutcome::kLate;
     text = absl::StrCat("round ", push.round, " has closed");
   }
-  AnswerPushWith(push.ticket, key, push.payload_digest, outcome, std::move(text));
+  AnswerPushWith(push.ticket, PendingOf(push), outcome, std::move(text));
   return true;
 }
 
@@ -177,9 +196,13 @@ void RoundMachine::Impl::On(const PushVerified& verified) {
     return;
   }
   Emit(DropPayload{verified.ticket});
+  if (!open && ending_ && push.key.round == state_.version) {
+    RefusePushWith(verified.ticket, push.key, Reason::kShutdown, ServerEnds());
+    return;
+  }
   if (!open) {
     const bool aborted = phase_ == RunPhase::kWaiting && push.key.round == state_.version;
-    AnswerPushWith(verified.ticket, push.key, push.payload_digest,
+    AnswerPushWith(verified.ticket, push,
                    aborted ? PushOutcome::kRoundAborted : PushOutcome::kLate,
                    absl::StrCat("round ", push.key.round, aborted ? " was aborted" : " has closed"));
     return;
@@ -187,8 +210,9 @@ void RoundMachine::Impl::On(const PushVerified& verified) {
   const auto entry = round_.entries.find(push.key.worker.name);
   if (entry != round_.entries.end() && entry->second.incarnation == push.key.worker.incarnation) {
     entry->second.rejected = true;
+    RecordEntry(push.key.worker.name);
   }
-  AnswerPushWith(verified.ticket, push.key, push.payload_digest, PushOutcome::kNonFinite,
+  AnswerPushWith(verified.ticket, push, PushOutcome::kNonFinite,
                  absl::StrCat(verified.non_finite, " is not finite"));
 }
 
@@ -204,9 +228,12 @@ void RoundMachine::Impl::Deliver(Ticket ticket, const PendingPush& push) {
   if (round_.DeliveredCount() == 0) round_.first_delivery_at = now_;
   round_.last_delivery_at = now_;
   entry.delivered = true;
-  entry.payload = ticket;
+  entry.delivered_by = push.key.worker.incarnation;
+  entry.payload_digest = push.payload_digest;
+  entry.payload_bytes = push.payload_bytes;
   entry.report = push.report;
-  AnswerPushWith(ticket, push.key, push.payload_digest, PushOutcome::kAccepted, "");
+  RecordEntry(push.key.worker.name);
+  AnswerPushWith(ticket, push, PushOutcome::kAccepted, "");
 }
 
 void RoundMachine::Impl::On(const PushCancelled& cancelled) {
@@ -250,16 +277,21 @@ void RoundMachine::Impl::On(const PullOpened& pull) {
 
 void RoundMachine::Impl::RefusePushWith(Ticket ticket, const PushKey& key, Reason reason, absl::Status status) {
   Decide(DecisionKind::kAdmission, reason, key.worker, std::string(status.message()));
-  Emit(RefusePush{ticket, std::move(status)});
+  Emit(RefusePush{ticket, std::move(status), reason});
 }
 
 // Records the outcome, then answers with it.
-void RoundMachine::Impl::AnswerPushWith(Ticket ticket, const PushKey& key, const std::string& digest,
-                                        PushOutcome outcome, std::string text) {
+void RoundMachine::Impl::AnswerPushWith(Ticket ticket, const PendingPush& push, PushOutcome outcome,
+                                        std::string text) {
   // An aborted round opens again under its number: what was said of a delta in between does not bind.
-  if (outcome != PushOutcome::kRoundAborted) register_.Record(key, {digest, outcome, text});
-  Decide(DecisionKind::kAdmission, ReasonOf(outcome), key.worker,
-         absl::StrCat(KeyText(key), text.empty() ? "" : ": ", text));
+  if (outcome != PushOutcome::kRoundAborted) {
+    const bool kept = outcome == PushOutcome::kAccepted;
+    const RecordedPush recorded{push.payload_digest, outcome, text};
+    register_.Record(push.key, recorded);
+    Record(PushRecord{push.key, recorded, kept ? push.payload_bytes : 0, kept ? ticket : 0});
+  }
+  Decide(DecisionKind::kAdmission, ReasonOf(outcome), push.key.worker,
+         absl::StrCat(KeyText(push.key), text.empty() ? "" : ": ", text));
   Emit(AnswerPush{ticket, outcome, std::move(text), false});
 }
 

@@ -64,6 +64,7 @@ void RoundMachine::Impl::Join(const HelloReceived& hello) {
     return;
   }
   const Incarnation incarnation = state_.next_incarnation++;
+  run_changed_ = true;
   Member* known = members_.Find(name);
   if (known != nullptr && known->alive) {
     Decide(DecisionKind::kMembership, Reason::kReplaced, known->id, absl::StrCat("by incarnation ", incarnation));
@@ -74,6 +75,7 @@ void RoundMachine::Impl::Join(const HelloReceived& hello) {
     }
   }
   Member* member = members_.Begin(name, incarnation, hello.session, now_);
+  RecordMember(*member);
   Welcome(hello, member);
   if (ended_) Emit(SendDrain{member->session, phase_ == RunPhase::kDone, "the run is complete"});
 }
@@ -170,10 +172,10 @@ absl::Status RoundMachine::Impl::CheckReady(const ReadyReceived& ready) const {
     return absl::FailedPreconditionError("layout: equal tensors, but another hash");
   }
   if (ready.data_samples == 0) return absl::FailedPreconditionError("data: the worker has no training sample");
-  if (config_.shared_data && data_ && !DataIsOpen() && *data_ != std::make_pair(ready.data_samples, ready.data_hash)) {
+  if (config_.shared_data && data_ && !DataIsOpen() && *data_ != DataIdentity{ready.data_samples, ready.data_hash}) {
     return absl::FailedPreconditionError(
-        absl::StrCat("data: workers share one dataset (data.sharing); the run's has ", data_->first,
-                     " samples and hash ", absl::Hex(data_->second, absl::kZeroPad16), ", this worker's ",
+        absl::StrCat("data: workers share one dataset (data.sharing); the run's has ", data_->samples,
+                     " samples and hash ", absl::Hex(data_->hash, absl::kZeroPad16), ", this worker's ",
                      ready.data_samples, " and ", absl::Hex(ready.data_hash, absl::kZeroPad16)));
   }
   return absl::OkStatus();
@@ -185,19 +187,22 @@ void RoundMachine::Impl::On(const ReadyReceived& ready) {
   const absl::Status status = CheckReady(ready);
   if (!status.ok()) {
     RefuseSession(ready.session, member->id, status);
-    members_.Leave(member, Reason::kRefused, std::string(status.message()), now_);
+    Leave(member, Reason::kRefused, std::string(status.message()));
     return;
   }
-  data_ = std::make_pair(ready.data_samples, ready.data_hash);
+  data_ = DataIdentity{ready.data_samples, ready.data_hash};
+  run_changed_ = true;
   member->ready = true;
   member->offer.reset();
   member->base_version = ready.version;
+  RecordMember(*member);
   Decide(DecisionKind::kMembership, Reason::kJoined, member->id, absl::StrCat("holds version ", ready.version));
   // Strict mode: the successor of a lost worker does its interval, since no other may.
   const auto it = round_.entries.find(member->id.name);
   if (config_.strict && phase_ == RunPhase::kTraining && it != round_.entries.end() && !it->second.delivered) {
     it->second.incarnation = member->id.incarnation;
     it->second.rejected = false;
+    RecordEntry(member->id.name);
     Decide(DecisionKind::kRound, Reason::kReassigned, member->id, "");
     Emit(SendAssignment{member->session, it->second.assignment});
   }
@@ -209,7 +214,11 @@ void RoundMachine::Impl::On(const ProgressReceived& progress) {
   member->progress = progress.progress;
   member->progress.evaluation.reset();
   const auto& part = progress.progress.evaluation;
-  if (part && round_.entries.count(member->id.name) != 0) evaluations_.Add(member->id.name, *part);
+  const auto entry = round_.entries.find(member->id.name);
+  if (part && entry != round_.entries.end() && evaluations_.Add(member->id.name, *part)) {
+    entry->second.evaluation = *part;
+    RecordEntry(member->id.name);
+  }
   if (evaluations_.Complete()) FinishEvaluation();
 }
 
@@ -218,7 +227,7 @@ void RoundMachine::Impl::On(const GoodbyeReceived& goodbye) {
   if (member == nullptr) return;
   Emit(CloseSession{goodbye.session, absl::OkStatus()});
   Decide(DecisionKind::kMembership, Reason::kGoodbye, member->id, goodbye.reason);
-  members_.Leave(member, Reason::kGoodbye, goodbye.reason, now_);
+  Leave(member, Reason::kGoodbye, goodbye.reason);
 }
 
 void RoundMachine::Impl::On(const SessionClosed& closed) {
@@ -242,11 +251,17 @@ void RoundMachine::Impl::ExpireLeases() {
                                                                                    " was ", text, "; join anew"))});
     }
     Decide(DecisionKind::kMembership, Reason::kLeaseExpired, member.id, text);
-    members_.Leave(&member, Reason::kLeaseExpired, text, now_);
+    Leave(&member, Reason::kLeaseExpired, text);
   }
   for (const WorkerId& id : members_.Forget(now_ - absl::Hours(1))) {
+    Record(MemberForgottenRecord{id.name});
     Decide(DecisionKind::kMembership, Reason::kForgotten, id, "");
   }
+}
+
+void RoundMachine::Impl::Leave(Member* member, Reason reason, std::string text) {
+  members_.Leave(member, reason, std::move(text), now_);
+  RecordMember(*member);
 }
 
 Member* RoundMachine::Impl::Speaker(Ticket session, const Sender& sender) {

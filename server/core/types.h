@@ -2,10 +2,12 @@
 #ifndef AUTOLOCO_SERVER_CORE_TYPES_H_
 #define AUTOLOCO_SERVER_CORE_TYPES_H_
 
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -20,7 +22,7 @@ namespace autoloco::server {
 struct WorkerId {
   std::string name;
   Incarnation incarnation = 0;
-  bool operator==(const WorkerId&) const = default;
+  auto operator<=>(const WorkerId&) const = default;
 };
 
 // What every message from a worker says of its sender.
@@ -34,6 +36,14 @@ struct PushKey {
   WorkerId worker;
   Round round = 0;
   std::uint32_t fragment = 0;
+  bool operator==(const PushKey&) const = default;
+};
+
+// Orders pushes by round, then by worker.
+struct PushKeyOrder {
+  bool operator()(const PushKey& a, const PushKey& b) const {
+    return std::tie(a.round, a.worker, a.fragment) < std::tie(b.round, b.worker, b.fragment);
+  }
 };
 
 // Scalars of one interval; IntervalReport of parameter_server.proto gives the units.
@@ -46,6 +56,8 @@ struct IntervalReport {
   double loss_last = 0;
   double gradient_norm_mean = 0;
   double step_seconds_mean = 0;
+  // Numbers that are not a number are equal to each other here: they come from a worker and are kept as they are.
+  bool operator==(const IntervalReport& other) const;
 };
 
 // What became of a push that arrived whole.
@@ -68,6 +80,7 @@ struct EvaluationPart {
   Version version = 0;
   double loss_sum = 0;  // nats
   std::uint64_t tokens = 0;
+  bool operator==(const EvaluationPart& other) const;  // as IntervalReport's
 };
 
 struct EvaluationPoint {
@@ -75,6 +88,7 @@ struct EvaluationPoint {
   std::uint64_t inner_step = 0;
   double loss = 0;  // nats a token
   std::uint64_t tokens = 0;
+  bool operator==(const EvaluationPoint&) const = default;
 };
 
 enum class WorkerPhase { kJoining, kTraining, kPushing, kWaiting, kPulling, kEvaluating };
@@ -96,6 +110,7 @@ struct CommitStats {
   double momentum_norm = 0;
   double parameter_norm = 0;
   std::map<std::string, double> delta_norm_by_worker;
+  bool operator==(const CommitStats&) const = default;
 };
 
 enum class RunPhase { kWaiting, kTraining, kCommitting, kFinishing, kDone, kDraining };
@@ -103,18 +118,29 @@ enum class RunPhase { kWaiting, kTraining, kCommitting, kFinishing, kDone, kDrai
 // The name used in logs and labels, e.g. "non_finite".
 const char* PushOutcomeName(PushOutcome outcome);
 
-// All that the core must remember across a restart; stored in every checkpoint. Valid between rounds.
-struct CoreSnapshot {
-  Version version = 0;
-  std::uint64_t inner_steps_done = 0;
+// Where the next sample leases begin.
+struct DataCursors {
   std::uint64_t next_sample = 0;                               // shared data
   std::map<std::string, std::uint64_t> next_sample_by_worker;  // own data
+  bool operator==(const DataCursors&) const = default;
+};
+
+// How far a run is, but for what grows with its length.
+struct RunProgress : DataCursors {
+  Version version = 0;
+  std::uint64_t inner_steps_done = 0;
   Incarnation next_incarnation = 1;
   std::uint64_t rounds_aborted = 0;
   std::uint64_t worker_inner_steps = 0;  // of all accepted deltas
-  std::vector<EvaluationPoint> evaluations;
   IntervalState interval;
+  bool operator==(const RunProgress&) const = default;
+};
+
+// What every checkpoint stores of the core: enough to go on from there when nothing else is left. Valid between rounds.
+struct CoreSnapshot : RunProgress {
+  std::vector<EvaluationPoint> evaluations;
   std::vector<RoundRecord> history;  // every committed round
+  bool operator==(const CoreSnapshot&) const = default;
 };
 
 enum class WorkerState { kJoining, kTraining, kPushing, kWaiting, kStale, kLeft };

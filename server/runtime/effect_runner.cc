@@ -7,13 +7,6 @@
 namespace autoloco::server {
 
 void EffectRunner::Run(const std::vector<Effect>& effects, Instant now) {
-  admission_reason_ = "refused";
-  for (const Effect& effect : effects) {
-    const Decision* decision = std::get_if<Decision>(&effect);
-    if (decision != nullptr && decision->kind == DecisionKind::kAdmission) {
-      admission_reason_ = ReasonName(decision->reason);
-    }
-  }
   for (const Effect& effect : effects) {
     std::visit([this, now](const auto& concrete) { Do(concrete, now); }, effect);
   }
@@ -25,7 +18,7 @@ void EffectRunner::Do(const AnswerPush& effect, Instant) {
 }
 
 void EffectRunner::Do(const RefusePush& effect, Instant) {
-  telemetry_->OnPushAnswered(admission_reason_);
+  telemetry_->OnPushAnswered(ReasonName(effect.reason));
   calls_->pushes().Refuse(effect.ticket, effect.status);
 }
 
@@ -35,16 +28,16 @@ void EffectRunner::Do(const StartCommit& effect, Instant) {
   job.round = effect.round;
   job.step = effect.step;
   for (const StartCommit::Contribution& contribution : effect.contributions) {
-    std::shared_ptr<Payload> payload = payloads_->Find(contribution.payload);
+    std::shared_ptr<Payload> payload = payloads_->Find(contribution.push);
     AUTOLOCO_CHECK(payload != nullptr);
-    job.deltas.push_back({std::move(payload), contribution.worker, contribution.weight});
-    committing_.push_back(contribution.payload);
+    job.deltas.push_back({std::move(payload), contribution.push.worker.name, contribution.weight});
+    committing_.push_back(contribution.push);
   }
   commits_->Commit(std::move(job));
 }
 
 void EffectRunner::OnCommitFinished() {
-  for (const Ticket ticket : committing_) payloads_->Drop(ticket);
+  for (const PushKey& push : committing_) payloads_->Drop(push);
   committing_.clear();
 }
 

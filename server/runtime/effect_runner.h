@@ -42,6 +42,9 @@ class EffectRunner {
   void Do(const AnswerPush& effect, Instant now);
   void Do(const RefusePush& effect, Instant now);
   void Do(const DropPayload& effect, Instant) { payloads_->Drop(effect.ticket); }
+  void Do(const DropSpooled& effect, Instant) { payloads_->Drop(effect.push); }
+  void Do(const DropSpooledBefore& effect, Instant) { payloads_->DropBefore(effect.round); }
+  void Do(const StoreRecords&, Instant) {}
   void Do(const AnswerPushStatus& effect, Instant) { calls_->Answer(effect); }
   void Do(const ServePull& effect, Instant now) { calls_->pulls().Serve(effect, now); }
   void Do(const RefusePull& effect, Instant) { calls_->pulls().Refuse(effect.ticket, effect.status); }
@@ -56,8 +59,7 @@ class EffectRunner {
   PayloadStore* const payloads_;
   CommitRunner* const commits_;
   Telemetry* const telemetry_;
-  std::string admission_reason_;    // of the event being worked off
-  std::vector<Ticket> committing_;  // payloads of the commit under way
+  std::vector<PushKey> committing_;  // payloads of the commit under way
   std::optional<RunFinished> finished_;
 };
 

@@ -15,25 +15,32 @@ absl::StatusOr<std::shared_ptr<Payload>> PayloadStore::Admit(Ticket ticket, std:
   }
   AUTOLOCO_ASSIGN_OR_RETURN(std::shared_ptr<Payload> payload, Payload::Allocate(size_bytes, chunk_bytes_max_));
   in_flight_bytes_ += size_bytes;
-  held_[ticket] = {payload, true};
+  held_[ticket] = payload;
   return payload;
 }
 
-void PayloadStore::Settle(Ticket ticket) {
-  const auto it = held_.find(ticket);
-  if (it == held_.end() || !it->second.in_flight) return;
-  it->second.in_flight = false;
-  in_flight_bytes_ -= it->second.payload->size();
-}
-
 void PayloadStore::Drop(Ticket ticket) {
-  Settle(ticket);
-  held_.erase(ticket);
+  const auto it = held_.find(ticket);
+  if (it == held_.end()) return;
+  in_flight_bytes_ -= it->second->size();
+  held_.erase(it);
 }
 
 std::shared_ptr<Payload> PayloadStore::Find(Ticket ticket) const {
   const auto it = held_.find(ticket);
-  return it == held_.end() ? nullptr : it->second.payload;
+  return it == held_.end() ? nullptr : it->second;
+}
+
+void PayloadStore::Keep(Ticket ticket, const PushKey& key) {
+  const auto it = held_.find(ticket);
+  if (it == held_.end()) return;
+  kept_[key] = it->second;
+  Drop(ticket);
+}
+
+std::shared_ptr<Payload> PayloadStore::Find(const PushKey& key) const {
+  const auto it = kept_.find(key);
+  return it == kept_.end() ? nullptr : it->second;
 }
 
 }  // namespace autoloco::server

@@ -102,8 +102,12 @@ bool PushTable::OnAbandoned(const PushAbandoned& input) {
 void PushTable::Answer(const AnswerPush& effect) {
   const auto it = pushes_.find(effect.ticket);
   if (it == pushes_.end()) return;
-  tools_.payloads->Settle(effect.ticket);
-  if (effect.replayed || effect.outcome != PushOutcome::kAccepted) tools_.payloads->Drop(effect.ticket);
+  const PushOpened& header = it->second.header;
+  if (effect.replayed || effect.outcome != PushOutcome::kAccepted) {
+    tools_.payloads->Drop(effect.ticket);
+  } else {
+    tools_.payloads->Keep(effect.ticket, {header.sender.worker, header.round, header.fragment});
+  }
   it->second.call->Answer(effect.outcome, effect.reason, effect.replayed);
   Forget(it);
 }

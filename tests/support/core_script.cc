@@ -30,11 +30,12 @@ CoreConfig SmallConfig() {
   return config;
 }
 
-CoreScript::CoreScript(CoreConfig config, CoreSnapshot snapshot)
-    : config_(std::move(config)), machine_(config_, snapshot, now_) {}
+CoreScript::CoreScript(CoreConfig config, const CoreState& state)
+    : config_(std::move(config)), start_(state), machine_(config_, start_, now_), folded_(start_) {}
 
 void CoreScript::Say(const Event& event) {
   const std::size_t before = effects_.size();
+  const std::size_t stored = records_.size();
   machine_.Step(now_, event, &effects_);
   for (std::size_t i = before; i < effects_.size(); ++i) {
     if (const auto* welcome = std::get_if<SendWelcome>(&effects_[i])) {
@@ -45,8 +46,24 @@ void CoreScript::Say(const Event& event) {
       committing_ = commit->round;
     } else if (const auto* checkpoint = std::get_if<StartCheckpoint>(&effects_[i])) {
       checkpoints_.push_back(checkpoint->snapshot.version);
+    } else if (const auto* store = std::get_if<StoreRecords>(&effects_[i])) {
+      AUTOLOCO_CHECK(store->sequence == records_.size() + 1);
+      records_.push_back(store->records);
+      for (const Record& record : store->records) Apply(record, &folded_);
     }
   }
+  AUTOLOCO_CHECK(machine_.DurableState() == folded_);
+  if (records_.size() > stored && records_.size() <= steps_stored_max_) Store();
+}
+
+void CoreScript::Store() { Say(RecordsStored{records_.size()}); }
+
+CoreState CoreScript::StateAfter(std::size_t steps) const {
+  CoreState state = start_;
+  for (std::size_t i = 0; i < steps; ++i) {
+    for (const Record& record : records_[i]) Apply(record, &state);
+  }
+  return state;
 }
 
 void CoreScript::RunTimers(absl::Duration duration) {
@@ -67,10 +84,22 @@ Ticket CoreScript::Hello(const std::string& name) {
   return session;
 }
 
+Ticket CoreScript::Reconnect(const std::string& name) {
+  const Ticket session = next_ticket_++;
+  sessions_[name] = session;
+  names_[session] = name;
+  Say(HelloReceived{session, SenderOf(name), 1});
+  return session;
+}
+
 Ticket CoreScript::Join(const std::string& name) {
   const Ticket session = Hello(name);
-  Say(ReadyReceived{session, SenderOf(name), config_.layout, 0, 1000, 7});
+  Ready(name);
   return session;
+}
+
+void CoreScript::Ready(const std::string& name) {
+  Say(ReadyReceived{sessions_.at(name), SenderOf(name), config_.layout, 0, 1000, 7});
 }
 
 Ticket CoreScript::OpenPush(const std::string& name, Round round, const std::string& digest,

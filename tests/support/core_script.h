@@ -1,13 +1,18 @@
-// Drives a RoundMachine by hand: says the events of well-behaved workers, sorts the effects, keeps virtual time.
+// Drives a RoundMachine by hand: says the events of well-behaved workers, sorts the effects, keeps virtual time. After
+// every event it checks that what the machine says must survive a restart is what its records fold to.
 #ifndef AUTOLOCO_TESTS_SUPPORT_CORE_SCRIPT_H_
 #define AUTOLOCO_TESTS_SUPPORT_CORE_SCRIPT_H_
 
+#include <cstddef>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/tensor/layout.h"
+#include "server/core/core_state.h"
 #include "server/core/round_machine.h"
 
 namespace autoloco::server {
@@ -19,7 +24,14 @@ CoreConfig SmallConfig();
 
 class CoreScript {
  public:
-  explicit CoreScript(CoreConfig config = SmallConfig(), CoreSnapshot snapshot = {});
+  explicit CoreScript(CoreConfig config = SmallConfig(), const CoreSnapshot& snapshot = {})
+      : CoreScript(std::move(config), StateOf(snapshot)) {}
+  CoreScript(CoreConfig config, const CoreState& state);
+  // With the workers of a former life of the server, who know what they have learned from it; none has a session.
+  CoreScript(CoreConfig config, const CoreState& state, const CoreScript& former) : CoreScript(std::move(config), state) {
+    incarnations_ = former.incarnations_;
+    assignments_ = former.assignments_;
+  }
 
   void Advance(absl::Duration duration) { now_ += duration; }
   // Fires every deadline up to `duration` from now, then stands there.
@@ -28,6 +40,7 @@ class CoreScript {
 
   // Hello with incarnation 0; returns the session.
   Ticket Hello(const std::string& name);
+  void Ready(const std::string& name);
   // Hello and Ready.
   Ticket Join(const std::string& name);
   Sender SenderOf(const std::string& name) const { return {config_.run_id, {name, incarnations_.at(name)}}; }
@@ -39,6 +52,26 @@ class CoreScript {
   void Commit(const CommitStats& stats = {});
   // What the next pushes report beside steps and tokens.
   IntervalReport& report() { return report_; }
+  // Records of later steps than the first `steps` that have some wait for Store(); else they are durable at once.
+  void HoldRecordsAfter(std::size_t steps) { steps_stored_max_ = steps; }
+  // All records so far are durable.
+  void Store();
+  // The records of every step so far that had some.
+  const std::vector<std::vector<Record>>& records() const { return records_; }
+  // What a machine restarts from that has lost all but the first `steps` of them.
+  CoreState StateAfter(std::size_t steps) const;
+  // Whether a server has welcomed the worker.
+  bool Knows(const std::string& name) const { return incarnations_.contains(name); }
+  // Null: it has had none.
+  const Assignment* FindAssignment(const std::string& name) const {
+    const auto it = assignments_.find(name);
+    return it == assignments_.end() ? nullptr : &it->second;
+  }
+  // A commit or a checkpoint has been asked for and not been answered.
+  bool CommitAsked() const { return committing_.has_value(); }
+  bool CheckpointAsked() const { return !checkpoints_.empty(); }
+  // Hello under the incarnation it has; returns the session.
+  Ticket Reconnect(const std::string& name);
   // Answers every StartCheckpoint that is open.
   void Checkpoint(const absl::Status& status = absl::OkStatus());
 
@@ -63,13 +96,18 @@ class CoreScript {
   RunStatus Status() const { return machine_.Status(); }
   RoundMachine& machine() { return machine_; }
   const Assignment& AssignmentOf(const std::string& name) const { return assignments_.at(name); }
+  const std::string& NameOf(Ticket session) const { return names_.at(session); }
   Ticket SessionOf(const std::string& name) const { return sessions_.at(name); }
   const std::vector<Effect>& effects() const { return effects_; }
 
  private:
   CoreConfig config_;
   absl::Time now_ = absl::UnixEpoch() + absl::Hours(1);
+  const CoreState start_;
   RoundMachine machine_;
+  CoreState folded_;  // start_ and all records
+  std::vector<std::vector<Record>> records_;
+  std::size_t steps_stored_max_ = std::numeric_limits<std::size_t>::max();
   std::vector<Effect> effects_;
   Ticket next_ticket_ = 1;
   std::map<std::string, Incarnation> incarnations_;

@@ -19,11 +19,10 @@ OpenRound RoundOf(const std::map<std::string, IntervalReport>& reports) {
   decision.reason = Reason::kAgreement;
   decision.learning_rate = 4e-3;
   round.record = OpenRecord(7, 140, decision);
-  Ticket ticket = 1;
   for (const auto& [name, report] : reports) {
     RoundEntry& entry = round.entries[name];
     entry.delivered = report.inner_steps > 0;
-    entry.payload = ticket++;
+    entry.delivered_by = 3;
     entry.report = report;
   }
   return round;
@@ -45,8 +44,7 @@ TEST(RoundControl, EqualWorkOfReferenceLengthIsDiloco) {
   const CommitPlan plan = PlanCommit(Bounded(), false, &round);
   ASSERT_EQ(plan.commit.contributions.size(), 2u);
   EXPECT_EQ(plan.commit.round, 7u);
-  EXPECT_EQ(plan.commit.contributions[0].worker, "a");
-  EXPECT_EQ(plan.commit.contributions[0].payload, 1u);
+  EXPECT_EQ(plan.commit.contributions[0].push, (PushKey{{"a", 3}, 7, 0}));
   EXPECT_EQ(plan.commit.contributions[0].weight, 0.5);
   EXPECT_EQ(plan.commit.contributions[1].weight, 0.5);
   EXPECT_TRUE(plan.commit.step.factors.plain);
@@ -80,7 +78,7 @@ TEST(RoundControl, WhoDidNothingIsLeftOutAndGivenBack) {
   const CommitPlan plan = PlanCommit(Bounded(), false, &round);
   ASSERT_EQ(plan.left_out.size(), 1u);
   EXPECT_EQ(plan.left_out[0].worker, "b");
-  EXPECT_EQ(plan.left_out[0].payload, 2u);
+  EXPECT_EQ(plan.left_out[0].push, (PushKey{{"b", 3}, 7, 0}));
   EXPECT_EQ(plan.commit.contributions.size(), 2u);
   EXPECT_EQ(round.record.contributors, 2u);
   EXPECT_EQ(*round.record.loss_mean, 3);

@@ -212,12 +212,12 @@ TEST(RoundMachineIntervals, ADeltaWithoutWorkIsLeftOutAndDropped) {
   script.report() = {.tokens = 10, .learning_rate_sum = 0.05};
   script.Push("a");
   script.report() = {.tokens = 10, .learning_rate_sum = 0.0001};
-  const Ticket left_out = script.Push("b");
+  script.Push("b");
   ASSERT_EQ(script.Last<StartCommit>()->contributions.size(), 1u);
   EXPECT_EQ(script.Last<StartCommit>()->contributions[0].weight, 1);
   EXPECT_EQ(script.Decided(Reason::kLeftOut), 1);
-  ASSERT_TRUE(script.Last<DropPayload>().has_value());
-  EXPECT_EQ(script.Last<DropPayload>()->ticket, left_out);
+  ASSERT_TRUE(script.Last<DropSpooled>().has_value());
+  EXPECT_EQ(script.Last<DropSpooled>()->push, (PushKey{script.SenderOf("b").worker, 0, 0}));
   script.Commit();
   EXPECT_EQ(script.Last<RoundCommitted>()->applied, 1u);
   EXPECT_EQ(script.Status().applied, 1u);

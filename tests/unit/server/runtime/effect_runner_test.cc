@@ -47,16 +47,20 @@ TEST_F(EffectRunnerTest, PayloadsAreDroppedWhenTheirCommitIsDone) {
   const auto payload = payloads_.Admit(7, bytes.size());
   ASSERT_TRUE(payload.ok());
   ASSERT_TRUE((*payload)->Take(0, bytes).ok());
+  const PushKey key{{"w", 1}, 3, 0};
+  const PushKey next{{"w", 1}, 4, 0};
+  payloads_.Keep(7, key);
   ASSERT_TRUE(payloads_.Admit(8, 10).ok());
+  payloads_.Keep(8, next);
   StartCommit commit;
   commit.round = 3;
-  commit.contributions = {{7, "w", 1.0}};
+  commit.contributions = {{key, 1.0}};
   runner_.Run({commit}, kStart);
   EXPECT_EQ(std::get<CommitFinished>(*inbox_.Take(std::nullopt)).event.round, 3);
-  EXPECT_NE(payloads_.Find(7), nullptr);
+  EXPECT_NE(payloads_.Find(key), nullptr);
   runner_.OnCommitFinished();
-  EXPECT_EQ(payloads_.Find(7), nullptr);
-  EXPECT_NE(payloads_.Find(8), nullptr) << "of the next round";
+  EXPECT_EQ(payloads_.Find(key), nullptr);
+  EXPECT_NE(payloads_.Find(next), nullptr) << "of the next round";
 }
 
 TEST_F(EffectRunnerTest, RemembersTheEndOfTheRun) {

@@ -45,7 +45,7 @@ class EventLoopTest : public ::testing::Test {
   FakeTelemetry telemetry_;
   WorkPool pool_{1};
   CommitRunner commits_{{clock_, &parameters_, &checkpoints_, &telemetry_, &pool_, &inbox_}, {}};
-  RoundMachine core_{Config(), CoreSnapshot(), clock_->Now()};
+  RoundMachine core_{Config(), CoreState(), clock_->Now()};
   EventLoop loop_{{clock_, &inbox_, &core_, &commits_, &pool_, &telemetry_, &layout_},
                   {.codec = Codec::kFp32,
                    .limits = {},

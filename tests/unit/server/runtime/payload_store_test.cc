@@ -13,14 +13,34 @@ TEST(PayloadStoreTest, AdmitsWhatFits) {
   EXPECT_EQ(store.in_flight_bytes(), 100);
 }
 
-TEST(PayloadStoreTest, SettledPayloadsStayWithoutBeingInFlight) {
+TEST(PayloadStoreTest, AcceptedPayloadsStayUnderTheirKeyWithoutBeingInFlight) {
   PayloadStore store(100, 10);
-  ASSERT_TRUE(store.Admit(1, 100).ok());
-  store.Settle(1);
-  store.Settle(1);
+  const PushKey key{{"w", 2}, 7, 0};
+  const std::shared_ptr<Payload> payload = *store.Admit(1, 100);
+  store.Keep(1, key);
+  store.Keep(1, {{"w", 2}, 8, 0});  // nothing is there any more
   EXPECT_EQ(store.in_flight_bytes(), 0);
-  EXPECT_NE(store.Find(1), nullptr);
+  EXPECT_EQ(store.Find(1), nullptr);
+  EXPECT_EQ(store.Find(key), payload);
+  EXPECT_EQ(store.size(), 1);
   EXPECT_TRUE(store.Admit(2, 100).ok());
+}
+
+TEST(PayloadStoreTest, AcceptedPayloadsGoOneByOneOrByTheirRound) {
+  PayloadStore store(100, 10);
+  Ticket ticket = 1;
+  for (const char* name : {"a", "b"}) {
+    for (const Round round : {6, 7}) {
+      ASSERT_TRUE(store.Admit(ticket, 10).ok());
+      store.Keep(ticket++, {{name, 1}, round, 0});
+    }
+  }
+  store.DropBefore(7);
+  EXPECT_EQ(store.Find(PushKey{{"b", 1}, 6, 0}), nullptr);
+  store.Drop(PushKey{{"a", 1}, 7, 0});
+  EXPECT_EQ(store.Find(PushKey{{"a", 1}, 7, 0}), nullptr);
+  EXPECT_NE(store.Find(PushKey{{"b", 1}, 7, 0}), nullptr);
+  EXPECT_EQ(store.size(), 1);
 }
 
 TEST(PayloadStoreTest, DroppedPayloadsAreGone) {

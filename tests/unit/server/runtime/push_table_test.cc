@@ -78,7 +78,7 @@ TEST_F(PushTableTest, AWholePayloadIsCheckedAndAnswered) {
   EXPECT_TRUE(verified.finite);
   table_.Answer({kTicket, PushOutcome::kAccepted, "", false});
   EXPECT_EQ(call_.outcome, PushOutcome::kAccepted);
-  EXPECT_NE(payloads_.Find(kTicket), nullptr) << "an accepted payload stays for the commit";
+  EXPECT_NE(payloads_.Find(PushKey{{"w", 1}, 0, 0}), nullptr) << "an accepted payload stays for the commit";
   EXPECT_EQ(payloads_.in_flight_bytes(), 0);
   EXPECT_EQ(table_.size(), 0);
   EXPECT_EQ(table_.bytes_received(), payload_.size());

@@ -1,0 +1,225 @@
+// Rounds: opening, closing, committing.
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "server/core/interval_policy.h"
+#include "server/core/round_control.h"
+#include "server/core/round_machine_impl.h"
+
+namespace autoloco::server {
+
+// ------------------------------------------------------------------------------------------------------- opening
+
+std::uint32_t RoundMachine::Impl::WorkersNeeded() const {
+  const bool first = state_.version == 0 && state_.rounds_aborted == 0;
+  return first ? std::max(config_.start_workers, config_.min_workers) : config_.min_workers;
+}
+
+void RoundMachine::Impl::OpenRoundIfReady() {
+  if (phase_ != RunPhase::kWaiting) return;
+  const std::vector<Member*> eligible = members_.Eligible(now_, config_.disconnect_grace);
+  if (eligible.size() < WorkersNeeded()) return;
+  StartTraining(eligible);
+}
+
+void RoundMachine::Impl::StartTraining(const std::vector<Member*>& members) {
+  phase_ = RunPhase::kTraining;
+  BeginRound();
+  const IntervalDecision decision = DecideInterval(config_.interval, state_.interval, state_.inner_steps_done);
+  round_.inner_steps = decision.steps;
+  round_.record = OpenRecord(round_.number, state_.inner_steps_done, decision);
+  interval_text_ = TextOf(decision);
+  std::vector<std::string> names;
+  for (Member* member : members) {
+    names.push_back(member->id.name);
+    RoundEntry& entry = round_.entries[member->id.name];
+    entry.incarnation = member->id.incarnation;
+    entry.assignment = NextAssignment(member->id.name, round_.inner_steps);
+  }
+  if (config_.strict && participants_.empty()) participants_.insert(names.begin(), names.end());
+  BeginEvaluation(static_cast<std::uint32_t>(members.size()));
+  RecordOpening();
+  Decide(DecisionKind::kInterval, decision.reason, {},
+         absl::StrCat(decision.steps, " inner steps: ", decision.text));
+  Decide(DecisionKind::kRound, Reason::kOpened, {},
+         absl::StrCat(round_.inner_steps, " inner steps for ", absl::StrJoin(names, ", ")));
+  for (const Member* member : members) {
+    if (member->session != 0) Emit(SendAssignment{member->session, round_.entries[member->id.name].assignment});
+  }
+}
+
+// An empty round of the current version: RecordOpening once it has its entries.
+void RoundMachine::Impl::BeginRound() {
+  round_ = OpenRound{};
+  round_.number = state_.version;
+  round_.attempt = state_.rounds_aborted;
+  round_.cursors_before = state_;
+  round_.opened_at = now_;
+  round_open_ = true;
+}
+
+Assignment RoundMachine::Impl::NextAssignment(const std::string& worker, std::uint32_t inner_steps) {
+  std::uint64_t& cursor = config_.shared_data ? state_.next_sample : state_.next_sample_by_worker[worker];
+  Assignment assignment;
+  assignment.round = state_.version;
+  assignment.inner_steps = inner_steps;
+  assignment.first_inner_step = state_.inner_steps_done;
+  assignment.first_sample = cursor;
+  assignment.sample_count = std::uint64_t{inner_steps} * config_.batch_size;
+  cursor += assignment.sample_count;
+  return assignment;
+}
+
+// Shares the evaluation of the current version out to the entries of the round.
+void RoundMachine::Impl::BeginEvaluation(std::uint32_t parts) {
+  if (!config_.evaluate) return;
+  evaluations_.Begin(state_.version, state_.inner_steps_done, parts);
+  std::uint32_t part = 0;
+  for (auto& [name, entry] : round_.entries) {
+    entry.assignment.evaluation_part = part++;
+    entry.assignment.evaluation_parts = parts;
+  }
+}
+
+void RoundMachine::Impl::FinishEvaluation() {
+  const std::optional<EvaluationPoint> point = evaluations_.Finish();
+  state_.evaluations = evaluations_.history();
+  if (!point) return;
+  if (std::isfinite(point->loss)) Record(EvaluationRecord{*point});
+  Emit(EvaluationReady{*point});
+}
+
+// ------------------------------------------------------------------------------------------------------- closing
+
+// Whether the worker can no longer deliver for this entry.
+bool RoundMachine::Impl::IsMissing(const std::string& name, const RoundEntry& entry) const {
+  if (entry.delivered) return false;
+  if (entry.rejected) return true;
+  const Member* member = members_.Find(name);
+  if (member == nullptr || !member->alive) return true;
+  if (member->id.incarnation == entry.incarnation) return false;
+  // Its new life has the delta of the former one, or may still say so after a restart of this server.
+  if (!member->ready && member->restored) return false;
+  return !member->offer || member->offer->incarnation != entry.incarnation || member->offer->round != round_.number;
+}
+
+void RoundMachine::Impl::CloseRoundIfDone() {
+  if (phase_ != RunPhase::kTraining) return;
+  std::vector<std::string> missing;
+  std::vector<std::string> awaited;
+  for (const auto& [name, entry] : round_.entries) {
+    if (entry.delivered) continue;
+    (IsMissing(name, entry) ? missing : awaited).push_back(name);
+  }
+  if (missing.empty() && awaited.empty()) {
+    CloseRound(Reason::kAllDelivered, absl::StrCat(round_.entries.size(), " deltas"));
+  } else if (config_.strict) {
+    return;
+  } else if (round_.DeliveredCount() == 0) {
+    if (awaited.empty()) AbortRound();
+  } else if (awaited.empty()) {
+    CloseRound(Reason::kOthersGone, absl::StrCat("without ", absl::StrJoin(missing, ", ")));
+  } else if (const auto deadline = GraceDeadline(); deadline && now_ >= *deadline) {
+    CloseRound(Reason::kDisconnectGrace, absl::StrCat("without ", absl::StrJoin(awaited, ", ")));
+  }
+}
+
+// When the round closes without those it still awaits: only when some delta is there and all of the awaited have broken
+// sessions and no push under way.
+std::optional<absl::Time> RoundMachine::Impl::GraceDeadline() const {
+  if (phase_ != RunPhase::kTraining || config_.strict || round_.DeliveredCount() == 0) return std::nullopt;
+  std::optional<absl::Time> latest;
+  for (const auto& [name, entry] : round_.entries) {
+    if (entry.delivered || IsMissing(name, entry)) continue;
+    const Member* member = members_.Find(name);
+    if (member->session != 0 || member->restored || HasPendingPush(name)) return std::nullopt;
+    const absl::Time due = std::max(round_.last_delivery_at, member->disconnected_at) + config_.disconnect_grace;
+    if (!latest || due > *latest) latest = due;
+  }
+  return latest;
+}
+
+void RoundMachine::Impl::CloseRound(Reason reason, std::string text) {
+  phase_ = RunPhase::kCommitting;
+  Decide(DecisionKind::kClose, reason, {}, std::move(text));
+  CommitPlan plan = PlanCommit(config_.outer, EndsWithThisRound(), &round_);
+  for (const CommitPlan::LeftOutDelta& left_out : plan.left_out) {
+    Decide(DecisionKind::kClose, Reason::kLeftOut, {left_out.worker, round_.entries[left_out.worker].incarnation},
+           absl::StrCat("its delta is not part of the sum: ", left_out.why));
+    Emit(DropSpooled{left_out.push});
+  }
+  round_.decision = plan.commit;
+  for (const auto& [name, entry] : round_.entries) {
+    if (entry.delivered) RecordEntry(name);
+  }
+  Record(RoundDecidedRecord{plan.commit, round_.record});
+  Emit(std::move(plan.commit));
+}
+
+// REQUIRES: a round is open or committing.
+bool RoundMachine::Impl::EndsWithThisRound() const {
+  return state_.inner_steps_done + round_.inner_steps >= config_.interval.total_inner_steps;
+}
+
+void RoundMachine::Impl::AbortRound() {
+  const std::string text = "every assigned worker is gone and none delivered";
+  Decide(DecisionKind::kRound, Reason::kAborted, {}, text);
+  for (const auto& [name, entry] : round_.entries) {
+    const Member* member = members_.Find(name);
+    if (member != nullptr && member->session != 0) Emit(SendAbort{member->session, round_.number, text});
+  }
+  for (const auto& [name, entry] : round_.entries) {
+    if (entry.delivered) Emit(DropSpooled{round_.KeyOf(name, entry)});
+  }
+  static_cast<DataCursors&>(state_) = round_.cursors_before;
+  state_.rounds_aborted++;
+  run_changed_ = true;
+  register_.Forget(round_.number);
+  Record(RoundAbortedRecord{round_.number, round_.attempt, text});
+  EndRound();
+  phase_ = RunPhase::kWaiting;
+}
+
+void RoundMachine::Impl::EndRound() {
+  round_.entries.clear();
+  round_open_ = false;
+}
+
+void RoundMachine::Impl::On(const CommitDone& done) {
+  if (phase_ != RunPhase::kCommitting || done.round != round_.number) return;
+  FinishEvaluation();  // with the parts that came
+  last_applied_ = round_.record.contributors;
+  FinishRecord(done.stats, now_ - round_.opened_at, &round_);
+  const bool over = EndsWithThisRound();
+  for (const auto& [name, entry] : round_.entries) {
+    if (entry.share == 0) continue;
+    state_.worker_inner_steps += entry.report.inner_steps;
+    Member* member = members_.Find(name);
+    if (member == nullptr) continue;
+    member->tokens += entry.report.tokens;
+    RecordMember(*member);
+  }
+  state_.version = round_.number + 1;
+  state_.inner_steps_done += round_.inner_steps;
+  ObserveRound(config_.interval, round_.record, &state_.interval);
+  state_.history.push_back(round_.record);
+  register_.Trim(round_.number);
+  run_changed_ = true;
+  Record(RoundCommittedRecord{round_.number, done.params_digest, done.stats, round_.record});
+  Emit(RoundCommitted{round_.number, last_applied_, static_cast<std::uint32_t>(round_.entries.size()),
+                      now_ - round_.opened_at, round_.last_delivery_at - round_.first_delivery_at, done.params_digest,
+                      done.stats, round_.record});
+  for (const auto& [name, member] : members_.all()) {
+    if (member.alive && member.ready && member.session != 0) {
+      Emit(SendRoundClosed{member.session, round_.number, state_.version, done.params_digest});
+    }
+  }
+  EndRound();
+  phase_ = RunPhase::kWaiting;
+  const bool due = config_.checkpoint_every_rounds != 0 && state_.version % config_.checkpoint_every_rounds == 0;
+  if (due && !over) StartCheckpointOf();
+}
+
+}  // namespace autoloco::server
