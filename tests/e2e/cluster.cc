@@ -1,6 +1,7 @@
 #include "tests/e2e/cluster.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <span>
 #include <utility>
@@ -29,6 +30,8 @@ constexpr absl::Duration kPollPause = absl::Milliseconds(25);
 constexpr absl::Duration kStatusTimeout = absl::Seconds(30);
 
 }  // namespace
+
+bool FullCases() { return std::getenv("AUTOLOCO_FULL_CASES") != nullptr; }
 
 Ended RunProgram(const char* program, const Arguments& arguments) {
   const std::unique_ptr<Process> process = Process::Start(Concat({ProgramPath(program)}, arguments)).value();
@@ -85,8 +88,9 @@ void Cluster::StartServer(const Arguments& flags) {
 }
 
 std::unique_ptr<Process> Cluster::StartWorker(const WorkerSetup& setup) const {
-  Arguments arguments = {ProgramPath(setup.program), "--server", address_, "--name", setup.name,
-                         "--reconnect-seconds-max",  "0.5"};
+  Arguments arguments = {
+      ProgramPath(setup.program), "--server", setup.server.empty() ? address_ : setup.server, "--name", setup.name,
+      "--reconnect-seconds-max",  "0.5"};
   const bool has_data = std::find(setup.flags.begin(), setup.flags.end(), "--data") != setup.flags.end();
   if (!has_data) arguments = Concat(std::move(arguments), {"--data", data_dir()});
   Arguments environment = setup.environment;
@@ -118,9 +122,12 @@ v1::Status Cluster::WaitForVersion(std::uint64_t version) const {
   return WaitFor(absl::StrCat("version ", version), [version](const v1::Status& s) { return s.version() >= version; });
 }
 
-std::vector<std::string> Cluster::ServerLines(absl::string_view text) {
+std::vector<std::string> Cluster::ServerLines(absl::string_view text) { return LinesOf(server_.get(), text); }
+
+std::vector<std::string> LinesOf(Process* process, absl::string_view text) {
+  const std::string log = process->Log();
   std::vector<std::string> lines;
-  for (const absl::string_view line : absl::StrSplit(server_->Log(), '\n')) {
+  for (const absl::string_view line : absl::StrSplit(log, '\n')) {
     if (absl::StrContains(line, text)) lines.emplace_back(line);
   }
   return lines;

@@ -36,7 +36,11 @@ struct WorkerSetup {
   Arguments flags = {};  // more flags
   Arguments environment = {};
   const char* program = kFakeWorker;
+  std::string server = {};  // host:port; empty: the cluster's server itself
 };
+
+// Whether the tests of cases run in full length (ctest label `long`) instead of scaled down.
+bool FullCases();
 
 // How a program ended.
 struct Ended {
@@ -104,6 +108,9 @@ class Cluster {
 v1::WorkerStatus FindWorker(const v1::Status& status, absl::string_view name);
 // Whether the worker is in an interval of the open round and has not delivered.
 bool IsTraining(const v1::Status& status, absl::string_view name);
+
+// Lines of a process's log that hold `text`, so far.
+std::vector<std::string> LinesOf(Process* process, absl::string_view text);
 
 // Waits for the end of a process and gives its exit code; -1, and a failed test with its log, when it does not end.
 int ExitCode(Process* process, absl::Duration timeout = kPatience);
