@@ -10,7 +10,7 @@ RUN deploy/setup.sh \
 
 FROM debian:12-slim
 RUN apt-get update \
- && apt-get install -y --no-install-recommends libgrpc++1.51 libprotobuf32 libyaml-cpp0.7 libzstd1 libxxhash0 \
+ && apt-get install -y --no-install-recommends libgrpc++1.51 libprotobuf32 libyaml-cpp0.7 libzstd1 libxxhash0 libhwy1 \
  && rm -rf /var/lib/apt/lists/* \
  && useradd --system --create-home autoloco
 COPY --from=build /opt/autoloco /opt/autoloco

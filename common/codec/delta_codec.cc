@@ -1,223 +1,253 @@
 #include "common/codec/delta_codec.h"
 
-#include <bit>
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
-#include "common/base/digest.h"
 #include "common/base/status_macros.h"
-#include "zstd.h"
+#include "common/codec/block_format.h"
+#include "common/codec/byte_planes.h"
+#include "common/codec/quantizer.h"
+#include "common/codec/zstd_frame.h"
 
 namespace autoloco {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "the wire format is little-endian");
+absl::Status RefuseNotFinite(std::uint32_t index, std::size_t i) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("block ", index, ": value ", index * kBlockValues + i, " of the vector is not finite"));
+}
 
-constexpr std::size_t kHashedHeaderBytes = 12;  // the header without its checksum
-constexpr std::uint8_t kStoredZstd = 0;
-constexpr std::uint8_t kStoredRaw = 1;
-
-struct BlockHeader {
+// One block on its way out.
+struct Outgoing {
   std::uint32_t index = 0;
-  std::uint8_t codec = 0;
-  std::uint8_t stored = 0;
-  std::uint16_t zero = 0;
-  std::uint32_t body_bytes = 0;
-  std::uint64_t checksum = 0;
+  std::span<const float> values = {};
+  std::span<const float> residual = {};  // empty: none
+  std::span<float> next = {};            // empty: not wanted
+  std::span<float> decoded = {};         // empty: not wanted
+  float At(std::size_t i) const { return residual.empty() ? values[i] : values[i] + residual[i]; }
 };
 
-BlockHeader ReadHeader(const std::byte* bytes) {
-  BlockHeader header;
-  std::memcpy(&header.index, bytes, 4);
-  std::memcpy(&header.codec, bytes + 4, 1);
-  std::memcpy(&header.stored, bytes + 5, 1);
-  std::memcpy(&header.zero, bytes + 6, 2);
-  std::memcpy(&header.body_bytes, bytes + 8, 4);
-  std::memcpy(&header.checksum, bytes + 12, 8);
-  return header;
-}
+const float* DataOrNull(std::span<const float> span) { return span.empty() ? nullptr : span.data(); }
+float* DataOrNull(std::span<float> span) { return span.empty() ? nullptr : span.data(); }
 
-void WriteHeader(const BlockHeader& header, std::byte* bytes) {
-  std::memcpy(bytes, &header.index, 4);
-  std::memcpy(bytes + 4, &header.codec, 1);
-  std::memcpy(bytes + 5, &header.stored, 1);
-  std::memcpy(bytes + 6, &header.zero, 2);
-  std::memcpy(bytes + 8, &header.body_bytes, 4);
-  std::memcpy(bytes + 12, &header.checksum, 8);
-}
-
-constexpr std::size_t PlaneCount(Codec codec) { return codec == Codec::kFp32 ? 4 : 2; }
-
-bool IsKnown(Codec codec) { return codec == Codec::kFp32 || codec == Codec::kBf16; }
-
-// Nearest bf16, ties to even. A NaN stays one: its quiet bit is set, so that cutting its fraction cannot give infinity.
-std::uint16_t ToBf16(float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  const std::uint32_t rounded = (bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16;
-  const std::uint32_t quiet = (bits >> 16) | 0x40u;
-  return static_cast<std::uint16_t>((bits & 0x7FFFFFFFu) > 0x7F800000u ? quiet : rounded);
-}
-
-// Plane k holds byte k, least significant first, of every value.
-void SplitPlanes(std::span<const float> values, Codec codec, std::uint8_t* planes) {
-  const std::size_t n = values.size();
-  if (codec == Codec::kFp32) {
-    for (std::size_t i = 0; i < n; ++i) {
-      const auto bits = std::bit_cast<std::uint32_t>(values[i]);
-      planes[i] = static_cast<std::uint8_t>(bits);
-      planes[n + i] = static_cast<std::uint8_t>(bits >> 8);
-      planes[2 * n + i] = static_cast<std::uint8_t>(bits >> 16);
-      planes[3 * n + i] = static_cast<std::uint8_t>(bits >> 24);
-    }
-    return;
+// Index of the first v that cannot be sent as a finite value; values.size() if there is none.
+std::size_t FirstNotFinite(const Outgoing& block, Codec codec) {
+  for (std::size_t i = 0; i < block.values.size(); ++i) {
+    if (!std::isfinite(codec == Codec::kBf16 ? Decoded(block.At(i), codec) : block.At(i))) return i;
   }
-  for (std::size_t i = 0; i < n; ++i) {
-    const std::uint16_t bits = ToBf16(values[i]);
-    planes[i] = static_cast<std::uint8_t>(bits);
-    planes[n + i] = static_cast<std::uint8_t>(bits >> 8);
-  }
-}
-
-void JoinPlanes(const std::uint8_t* planes, Codec codec, std::span<float> values) {
-  const std::size_t n = values.size();
-  if (codec == Codec::kFp32) {
-    for (std::size_t i = 0; i < n; ++i) {
-      const std::uint32_t bits = planes[i] | static_cast<std::uint32_t>(planes[n + i]) << 8 |
-                                 static_cast<std::uint32_t>(planes[2 * n + i]) << 16 |
-                                 static_cast<std::uint32_t>(planes[3 * n + i]) << 24;
-      values[i] = std::bit_cast<float>(bits);
-    }
-    return;
-  }
-  for (std::size_t i = 0; i < n; ++i) {
-    const std::uint32_t bits = planes[i] | static_cast<std::uint32_t>(planes[n + i]) << 8;
-    values[i] = std::bit_cast<float>(bits << 16);
-  }
-}
-
-template <typename... Parts>
-absl::Status Refuse(std::uint64_t index, const Parts&... parts) {
-  return absl::InvalidArgumentError(absl::StrCat("block ", index, ": ", parts...));
-}
-
-// What a header may say of block `index` with `value_count` values; everything but the checksum.
-absl::Status CheckHeader(const BlockHeader& header, Codec codec, std::uint64_t index, std::uint64_t value_count) {
-  const std::uint64_t plane_bytes = value_count * PlaneCount(codec);
-  if (header.index != index) return Refuse(index, "want its index, got ", header.index);
-  if (header.codec != static_cast<std::uint8_t>(codec)) {
-    return Refuse(index, "want codec ", static_cast<int>(codec), ", got ", static_cast<int>(header.codec));
-  }
-  if (header.stored > kStoredRaw) return Refuse(index, "want stored 0 or 1, got ", static_cast<int>(header.stored));
-  if (header.zero != 0) return Refuse(index, "want zero in the reserved field, got ", header.zero);
-  if (header.stored == kStoredRaw && header.body_bytes != plane_bytes) {
-    return Refuse(index, "want ", plane_bytes, " raw bytes, got ", header.body_bytes);
-  }
-  if (header.stored == kStoredZstd && header.body_bytes >= plane_bytes) {
-    return Refuse(index, "want fewer than ", plane_bytes, " compressed bytes, got ", header.body_bytes);
-  }
-  return absl::OkStatus();
+  return block.values.size();
 }
 
 }  // namespace
 
 std::uint64_t MaxPayloadBytes(std::uint64_t value_count, Codec codec) {
-  return BlockCount(value_count) * kBlockHeaderBytes + value_count * PlaneCount(codec);
+  const std::uint64_t full = value_count / kBlockValues;
+  const std::uint64_t rest = value_count % kBlockValues;
+  return BlockCount(value_count) * (kBlockHeaderBytes + PrefixBytes(codec)) + full * CodedBytes(codec, kBlockValues) +
+         CodedBytes(codec, rest);
 }
 
 struct BlockEncoder::State {
-  Codec codec;
-  ZSTD_CCtx* context;
-  std::vector<std::uint8_t> planes;
+  explicit State(const Coding& to_use)
+      : coding(to_use),
+        kernels(BestQuantizerKernels()),
+        compressor(to_use),
+        coded(CodedBytes(to_use.codec, kBlockValues)),
+        body(PrefixBytes(to_use.codec) + coded.size()) {}
+
+  float Unit(const Outgoing& block, double squared_signal) const;
+  absl::StatusOr<CodingReport> Quantize(const Outgoing& block, Feedback feedback);
+  absl::StatusOr<CodingReport> Split(const Outgoing& block);
+  // The coded bytes become the body of a block.
+  void Finish(std::uint32_t index, std::span<const std::uint8_t> ready, std::string* payload);
+  absl::StatusOr<CodingReport> Encode(const Outgoing& block, Feedback feedback, std::string* payload);
+
+  Coding coding;
+  const QuantizerKernels& kernels;
+  FrameCompressor compressor;
+  std::vector<std::uint8_t> coded;
+  std::vector<std::byte> body;
+  // Of a block, for the byte planes.
+  std::vector<float> sent;           // v
+  std::vector<float> minus_decoded;  // so that sums of v - decoded are sums of v plus this
 };
 
-BlockEncoder::BlockEncoder(Codec codec, int zstd_level) : state_(std::make_unique<State>()) {
-  AUTOLOCO_CHECK(IsKnown(codec));
-  state_->codec = codec;
-  state_->context = ZSTD_createCCtx();
-  AUTOLOCO_CHECK(state_->context != nullptr);
-  // zstd clamps the level to what it knows. The content size is in every frame: ZSTD_compress2 knows it.
-  ZSTD_CCtx_setParameter(state_->context, ZSTD_c_compressionLevel, zstd_level);
-  ZSTD_CCtx_setParameter(state_->context, ZSTD_c_contentSizeFlag, 1);
-  ZSTD_CCtx_setParameter(state_->context, ZSTD_c_checksumFlag, 0);
-  state_->planes.resize(kBlockValues * PlaneCount(codec));
+float BlockEncoder::State::Unit(const Outgoing& block, double squared_signal) const {
+  const std::size_t count = block.values.size();
+  if (coding.codec != Codec::kInt8) return RmsUnit(squared_signal, count, coding.step);
+  return MaxAbsUnit(kernels.max_abs(block.values.data(), DataOrNull(block.residual), count));
 }
 
-BlockEncoder::~BlockEncoder() { ZSTD_freeCCtx(state_->context); }
+absl::StatusOr<CodingReport> BlockEncoder::State::Quantize(const Outgoing& block, Feedback feedback) {
+  const std::size_t count = block.values.size();
+  CodingReport report = {.values = count};
+  report.squared_signal = kernels.sum_of_squares(block.values.data(), DataOrNull(block.residual), count);
+  if (!std::isfinite(report.squared_signal)) return RefuseNotFinite(block.index, FirstNotFinite(block, coding.codec));
+  const float unit = Unit(block, report.squared_signal);
+  std::memcpy(body.data(), &unit, kUnitBytes);
+  const auto packing = static_cast<std::size_t>(PackingOf(coding.codec));
+  const double error =
+      kernels.quantize[packing][static_cast<std::size_t>(feedback)]({.values = block.values.data(),
+                                                                     .residual_in = DataOrNull(block.residual),
+                                                                     .residual_out = DataOrNull(block.next),
+                                                                     .decoded = DataOrNull(block.decoded),
+                                                                     .count = count,
+                                                                     .unit = unit,
+                                                                     .packed = coded.data()});
+  report.squared_error = unit == 0 ? report.squared_signal : error * static_cast<double>(unit) * unit;
+  return report;
+}
+
+absl::StatusOr<CodingReport> BlockEncoder::State::Split(const Outgoing& block) {
+  const std::size_t count = block.values.size();
+  const bool feedback = !block.next.empty() || !block.decoded.empty();
+  CodingReport report = {.values = count};
+  report.squared_signal = kernels.sum_of_squares(block.values.data(), DataOrNull(block.residual), count);
+  sent.resize(kBlockValues);
+  minus_decoded.resize(kBlockValues);
+  std::copy(block.values.begin(), block.values.end(), sent.begin());
+  for (std::size_t i = 0; i < block.residual.size(); ++i) sent[i] += block.residual[i];
+  DecodedNegated({sent.data(), count}, coding.codec, minus_decoded);
+  if (coding.codec != Codec::kFp32) {
+    report.squared_error = kernels.sum_of_squares(sent.data(), minus_decoded.data(), count);
+  }
+  if (feedback && !std::isfinite(report.squared_signal + report.squared_error)) {
+    return RefuseNotFinite(block.index, FirstNotFinite(block, coding.codec));
+  }
+  for (std::size_t i = 0; i < block.next.size(); ++i) block.next[i] = sent[i] + minus_decoded[i];
+  for (std::size_t i = 0; i < block.decoded.size(); ++i) block.decoded[i] = -minus_decoded[i];
+  SplitPlanes({sent.data(), count}, coding.codec, coded.data());
+  return report;
+}
+
+void BlockEncoder::State::Finish(std::uint32_t index, std::span<const std::uint8_t> ready, std::string* payload) {
+  const std::size_t prefix = PrefixBytes(coding.codec);
+  // One byte less than raw: a block that zstd does not shrink is stored as it is.
+  std::size_t bytes = compressor.Compress(ready, body.data() + prefix, ready.size() - 1);
+  BlockHeader header;
+  header.index = index;
+  header.codec = static_cast<std::uint8_t>(coding.codec);
+  header.stored = bytes == 0 ? kStoredRaw : kStoredZstd;
+  if (bytes == 0) {
+    bytes = ready.size();
+    std::memcpy(body.data() + prefix, ready.data(), bytes);
+  }
+  AppendBlock(header, {body.data(), prefix + bytes}, payload);
+}
+
+absl::StatusOr<CodingReport> BlockEncoder::State::Encode(const Outgoing& block, Feedback feedback,
+                                                         std::string* payload) {
+  AUTOLOCO_CHECK(!block.values.empty());
+  AUTOLOCO_CHECK(block.values.size() <= kBlockValues);
+  AUTOLOCO_ASSIGN_OR_RETURN(CodingReport report, IsQuantized(coding.codec) ? Quantize(block, feedback) : Split(block));
+  const std::size_t before = payload->size();
+  Finish(block.index, {coded.data(), CodedBytes(coding.codec, block.values.size())}, payload);
+  report.bytes = payload->size() - before;
+  return report;
+}
+
+BlockEncoder::BlockEncoder(const Coding& coding) {
+  AUTOLOCO_CHECK(IsKnown(coding.codec));
+  AUTOLOCO_CHECK(coding.step >= kStepMin && coding.step <= kStepMax);
+  state_ = std::make_unique<State>(coding);
+}
+
+BlockEncoder::~BlockEncoder() = default;
 
 void BlockEncoder::Append(std::uint32_t index, std::span<const float> values, std::string* payload) {
   AUTOLOCO_CHECK(!values.empty());
   AUTOLOCO_CHECK(values.size() <= kBlockValues);
-  const std::size_t plane_bytes = values.size() * PlaneCount(state_->codec);
-  SplitPlanes(values, state_->codec, state_->planes.data());
-  const std::size_t start = payload->size();
-  payload->resize(start + kBlockHeaderBytes + plane_bytes);
-  std::byte* const header_bytes = reinterpret_cast<std::byte*>(payload->data()) + start;
-  std::byte* const body = header_bytes + kBlockHeaderBytes;
-  // One byte less than raw: a block that zstd does not shrink fails here and is stored as it is.
-  const std::size_t compressed =
-      ZSTD_compress2(state_->context, body, plane_bytes - 1, state_->planes.data(), plane_bytes);
-  const bool raw = ZSTD_isError(compressed) != 0;
-  if (raw) std::memcpy(body, state_->planes.data(), plane_bytes);
-  BlockHeader header;
-  header.index = index;
-  header.codec = static_cast<std::uint8_t>(state_->codec);
-  header.stored = raw ? kStoredRaw : kStoredZstd;
-  header.body_bytes = static_cast<std::uint32_t>(raw ? plane_bytes : compressed);
-  WriteHeader(header, header_bytes);
-  header.checksum = Hash64({header_bytes, kHashedHeaderBytes}, {body, header.body_bytes});
-  WriteHeader(header, header_bytes);
-  payload->resize(start + kBlockHeaderBytes + header.body_bytes);
+  AUTOLOCO_CHECK(!IsQuantized(state_->coding.codec));
+  SplitPlanes(values, state_->coding.codec, state_->coded.data());
+  state_->Finish(index, {state_->coded.data(), CodedBytes(state_->coding.codec, values.size())}, payload);
 }
 
-struct BlockDecoder::State {
-  ZSTD_DCtx* context;
-  std::vector<std::uint8_t> planes;
+absl::StatusOr<CodingReport> BlockEncoder::Encode(std::uint32_t index, std::span<const float> values,
+                                                  std::string* payload) {
+  return state_->Encode({.index = index, .values = values}, Feedback::kNone, payload);
+}
+
+absl::StatusOr<CodingReport> BlockEncoder::EncodeWithResidual(std::uint32_t index, std::span<const float> values,
+                                                              std::span<const float> residual, std::span<float> next,
+                                                              std::string* payload) {
+  AUTOLOCO_CHECK(residual.size() == values.size());
+  AUTOLOCO_CHECK(next.size() == values.size());
+  return state_->Encode({.index = index, .values = values, .residual = residual, .next = next}, Feedback::kResidual,
+                        payload);
+}
+
+absl::StatusOr<CodingReport> BlockEncoder::EncodeAndDecode(std::uint32_t index, std::span<const float> values,
+                                                           std::span<float> decoded, std::string* payload) {
+  AUTOLOCO_CHECK(decoded.size() == values.size());
+  return state_->Encode({.index = index, .values = values, .decoded = decoded}, Feedback::kDecoded, payload);
+}
+
+struct BlockDecoder::Coded {
+  const std::uint8_t* bytes;
+  float unit;  // of a quantized block
 };
 
-BlockDecoder::BlockDecoder() : state_(std::make_unique<State>()) {
-  state_->context = ZSTD_createDCtx();
-  AUTOLOCO_CHECK(state_->context != nullptr);
-  state_->planes.resize(kBlockValues * PlaneCount(Codec::kFp32));
-}
+struct BlockDecoder::State {
+  const QuantizerKernels& kernels = BestQuantizerKernels();
+  FrameDecompressor decompressor;
+  std::vector<std::uint8_t> coded = std::vector<std::uint8_t>(CodedBytes(Codec::kFp32, kBlockValues));
+};
 
-BlockDecoder::~BlockDecoder() { ZSTD_freeDCtx(state_->context); }
+BlockDecoder::BlockDecoder() : state_(std::make_unique<State>()) {}
+
+BlockDecoder::~BlockDecoder() = default;
+
+absl::StatusOr<BlockDecoder::Coded> BlockDecoder::Open(std::span<const std::byte> block, Codec codec,
+                                                       std::uint32_t index, std::size_t count) {
+  AUTOLOCO_CHECK(count > 0);
+  AUTOLOCO_CHECK(count <= kBlockValues);
+  if (!IsKnown(codec)) return RefuseBlock(index, "unknown codec ", static_cast<int>(codec));
+  BlockHeader header;
+  AUTOLOCO_ASSIGN_OR_RETURN(const std::span<const std::byte> body, OpenBlock(block, codec, index, count, &header));
+  Coded coded = {.bytes = state_->coded.data(), .unit = 0};
+  if (IsQuantized(codec)) {
+    std::memcpy(&coded.unit, body.data(), kUnitBytes);
+    if (!IsUnit(coded.unit)) {
+      return RefuseBlock(index, "want a unit of 0 or from ", kUnitMin, " to ", kUnitMax, ", got ", coded.unit);
+    }
+  }
+  const std::span<const std::byte> stored = body.subspan(PrefixBytes(codec));
+  const std::size_t bytes = CodedBytes(codec, count);
+  if (header.stored == kStoredRaw) {
+    coded.bytes = reinterpret_cast<const std::uint8_t*>(stored.data());
+  } else {
+    AUTOLOCO_RETURN_IF_ERROR(state_->decompressor.Decompress(stored, index, {state_->coded.data(), bytes}));
+  }
+  if (codec == Codec::kTernary && !IsTernary(coded.bytes, bytes)) {
+    return RefuseBlock(index, "want bytes of five ternary symbols, 0 to 242, got a larger one");
+  }
+  return coded;
+}
 
 absl::Status BlockDecoder::Decode(std::span<const std::byte> block, Codec codec, std::uint32_t index,
                                   std::span<float> values) {
-  AUTOLOCO_CHECK(!values.empty());
-  AUTOLOCO_CHECK(values.size() <= kBlockValues);
-  if (!IsKnown(codec)) return Refuse(index, "unknown codec ", static_cast<int>(codec));
-  if (block.size() < kBlockHeaderBytes) {
-    return Refuse(index, "want at least ", kBlockHeaderBytes, " bytes, got ", block.size());
+  AUTOLOCO_ASSIGN_OR_RETURN(const Coded coded, Open(block, codec, index, values.size()));
+  if (IsQuantized(codec)) {
+    const auto packing = static_cast<std::size_t>(PackingOf(codec));
+    state_->kernels.dequantize[packing](coded.bytes, coded.unit, values.size(), values.data());
+  } else {
+    JoinPlanes(coded.bytes, codec, values);
   }
-  const BlockHeader header = ReadHeader(block.data());
-  AUTOLOCO_RETURN_IF_ERROR(CheckHeader(header, codec, index, values.size()));
-  const std::span<const std::byte> body = block.subspan(kBlockHeaderBytes);
-  if (body.size() != header.body_bytes) {
-    return Refuse(index, "want a body of ", header.body_bytes, " bytes, got ", body.size());
+  return absl::OkStatus();
+}
+
+absl::Status BlockDecoder::DecodeAdd(std::span<const std::byte> block, Codec codec, std::uint32_t index, float weight,
+                                     std::span<float> sum) {
+  AUTOLOCO_ASSIGN_OR_RETURN(const Coded coded, Open(block, codec, index, sum.size()));
+  if (IsQuantized(codec)) {
+    const auto packing = static_cast<std::size_t>(PackingOf(codec));
+    state_->kernels.dequantize_add[packing](coded.bytes, coded.unit, sum.size(), weight, sum.data());
+  } else {
+    AddPlanes(coded.bytes, codec, weight, sum);
   }
-  if (Hash64(block.first(kHashedHeaderBytes), body) != header.checksum) {
-    return absl::DataLossError(absl::StrCat("block ", index, ": checksum does not match"));
-  }
-  if (header.stored == kStoredRaw) {
-    JoinPlanes(reinterpret_cast<const std::uint8_t*>(body.data()), codec, values);
-    return absl::OkStatus();
-  }
-  // The frame must be one, whole, and own up to the size that the layout says. It is decoded straight into a buffer of
-  // that size: its window takes no memory, whatever it claims.
-  const std::size_t plane_bytes = values.size() * PlaneCount(codec);
-  if (ZSTD_getFrameContentSize(body.data(), body.size()) != plane_bytes) {
-    return Refuse(index, "the zstd frame does not declare ", plane_bytes, " bytes");
-  }
-  if (ZSTD_findFrameCompressedSize(body.data(), body.size()) != body.size()) {
-    return Refuse(index, "the body is not exactly one zstd frame");
-  }
-  const std::size_t got =
-      ZSTD_decompressDCtx(state_->context, state_->planes.data(), plane_bytes, body.data(), body.size());
-  if (ZSTD_isError(got) != 0) return Refuse(index, "zstd: ", ZSTD_getErrorName(got));
-  if (got != plane_bytes) return Refuse(index, "want ", plane_bytes, " bytes from zstd, got ", got);
-  JoinPlanes(state_->planes.data(), codec, values);
   return absl::OkStatus();
 }
 
@@ -234,11 +264,13 @@ absl::StatusOr<std::vector<std::uint64_t>> IndexBlocks(std::span<const std::byte
   std::uint64_t offset = 0;
   for (std::uint64_t index = 0; index < block_count; ++index) {
     const std::uint64_t rest = payload.size() - offset;
-    if (rest < kBlockHeaderBytes) return Refuse(index, "the payload ends at byte ", payload.size(), ", in its header");
+    if (rest < kBlockHeaderBytes) {
+      return RefuseBlock(index, "the payload ends at byte ", payload.size(), ", in its header");
+    }
     const BlockHeader header = ReadHeader(payload.data() + offset);
     AUTOLOCO_RETURN_IF_ERROR(CheckHeader(header, codec, index, BlockSize(value_count, index)));
     if (rest - kBlockHeaderBytes < header.body_bytes) {
-      return Refuse(index, "the payload ends at byte ", payload.size(), ", in its body");
+      return RefuseBlock(index, "the payload ends at byte ", payload.size(), ", in its body");
     }
     offsets.push_back(offset);
     offset += kBlockHeaderBytes + header.body_bytes;
@@ -257,6 +289,19 @@ std::string EncodeVector(std::span<const float> values, Codec codec, int zstd_le
   for (std::uint64_t index = 0; index < BlockCount(values.size()); ++index) {
     encoder.Append(static_cast<std::uint32_t>(index),
                    values.subspan(index * kBlockValues, BlockSize(values.size(), index)), &payload);
+  }
+  return payload;
+}
+
+absl::StatusOr<std::string> EncodeVector(std::span<const float> values, const Coding& coding, CodingReport* report) {
+  BlockEncoder encoder(coding);
+  std::string payload;
+  for (std::uint64_t index = 0; index < BlockCount(values.size()); ++index) {
+    AUTOLOCO_ASSIGN_OR_RETURN(
+        const CodingReport block,
+        encoder.Encode(static_cast<std::uint32_t>(index),
+                       values.subspan(index * kBlockValues, BlockSize(values.size(), index)), &payload));
+    if (report != nullptr) *report += block;
   }
   return payload;
 }

@@ -1,11 +1,9 @@
 // The delta codec: flat fp32 values <-> payload bytes, block by block. The only place that orders the stages
-// (convert, split into byte planes, zstd, checksum). common/codec/README.md writes the format down.
+// (quantize or split into byte planes, zstd, checksum). common/codec/README.md writes the format down.
 //
 // A payload is the blocks 0, 1, ... of the flat vector, one after another, each `kBlockValues` values (the last one
-// shorter) and self-contained:
-//
-//   u32 index | u8 codec | u8 stored (0 zstd, 1 raw) | u16 zero | u32 body_bytes | u64 XXH3-64 of header and body |
-//   body
+// shorter) and self-contained. A block is worked on in the processor's cache: what is quantized, what stays behind and
+// what the other side will decode come out of the same pass.
 //
 // Every decoder takes hostile bytes: sizes are bounded by the value count before memory is taken or read.
 #ifndef AUTOLOCO_COMMON_CODEC_DELTA_CODEC_H_
@@ -20,46 +18,52 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/codec/codec.h"
 
 namespace autoloco {
 
-// Part of the wire format: don't change a value.
-enum class Codec : std::uint8_t {
-  kFp32 = 1,  // lossless
-  kBf16 = 2,  // rounded to nearest even; NaN stays NaN
-};
-
-inline constexpr std::uint64_t kBlockValues = 65536;  // part of the wire format
-inline constexpr std::size_t kBlockHeaderBytes = 20;  // part of the wire format
-
-inline std::uint64_t BlockCount(std::uint64_t value_count) { return (value_count + kBlockValues - 1) / kBlockValues; }
-// Values in block `index` of a vector of `value_count`. REQUIRES: index < BlockCount(value_count).
-inline std::uint64_t BlockSize(std::uint64_t value_count, std::uint64_t index) {
-  const std::uint64_t begin = index * kBlockValues;
-  return value_count - begin < kBlockValues ? value_count - begin : kBlockValues;
-}
-
-// Largest payload that `value_count` values can take under `codec`: what a receiver may be asked to hold.
+// Largest payload that `value_count` values can take under `codec`: what a receiver may be asked to hold. REQUIRES: a
+// known codec.
 std::uint64_t MaxPayloadBytes(std::uint64_t value_count, Codec codec);
 
-// Encodes blocks. Keeps a zstd context; not thread-safe, one a thread.
+// Encodes blocks. Keeps a zstd context and a block's scratch; not thread-safe, one a thread. Same values, residual and
+// coding give the same bytes, on every processor (for one version of libzstd).
+//
+// REQUIRES everywhere: 1 <= values.size() <= kBlockValues; other spans of the same size, none overlapping another.
 class BlockEncoder {
  public:
-  BlockEncoder(Codec codec, int zstd_level);
+  explicit BlockEncoder(const Coding& coding);
+  BlockEncoder(Codec codec, int zstd_level) : BlockEncoder(Coding{.codec = codec, .zstd_level = zstd_level}) {}
   ~BlockEncoder();
   BlockEncoder(const BlockEncoder&) = delete;
   BlockEncoder& operator=(const BlockEncoder&) = delete;
 
-  // Appends block `index` to `payload`. REQUIRES: 1 <= values.size() <= kBlockValues. Same values, codec and level
-  // give the same bytes (for one version of libzstd).
+  // Appends block `index` to `payload`. REQUIRES: a codec that takes every value, i.e. fp32 or bf16.
   void Append(std::uint32_t index, std::span<const float> values, std::string* payload);
+
+  // The same for every codec, with a report. INVALID_ARGUMENT, under a quantized codec: a value that is not finite,
+  // named by its index in the vector; nothing is appended then.
+  absl::StatusOr<CodingReport> Encode(std::uint32_t index, std::span<const float> values, std::string* payload);
+
+  // Error feedback: what is sent is v = values + residual, and what stays behind, next = v - decoded, is to be the
+  // residual of the next delta, in fp32, each operation rounded. `next` may be `residual` itself (a sender that may
+  // have to take the delta back keeps both). INVALID_ARGUMENT: a v that is not finite, or, under bf16, rounds to
+  // infinity; nothing is appended then and `next` is unchanged.
+  absl::StatusOr<CodingReport> EncodeWithResidual(std::uint32_t index, std::span<const float> values,
+                                                  std::span<const float> residual, std::span<float> next,
+                                                  std::string* payload);
+
+  // Also gives what every reader will decode, for a sender that keeps what its readers hold. Errors as
+  // EncodeWithResidual; `decoded` is unchanged then.
+  absl::StatusOr<CodingReport> EncodeAndDecode(std::uint32_t index, std::span<const float> values,
+                                               std::span<float> decoded, std::string* payload);
 
  private:
   struct State;
   std::unique_ptr<State> state_;
 };
 
-// Decodes blocks. Keeps a zstd context; not thread-safe, one a thread.
+// Decodes blocks. Keeps a zstd context and a block's scratch; not thread-safe, one a thread.
 class BlockDecoder {
  public:
   BlockDecoder();
@@ -68,12 +72,20 @@ class BlockDecoder {
   BlockDecoder& operator=(const BlockDecoder&) = delete;
 
   // Decodes one block, header included, into `values` (exactly filled).
-  // DATA_LOSS: checksum. INVALID_ARGUMENT: index, codec, sizes or frame are not those of this block. Messages name the
-  // block. `values` is undefined on error.
+  // DATA_LOSS: checksum. INVALID_ARGUMENT: index, codec, sizes, unit, symbols or frame are not those of this block.
+  // Messages name the block. `values` is unchanged on error. REQUIRES: 1 <= values.size() <= kBlockValues.
   absl::Status Decode(std::span<const std::byte> block, Codec codec, std::uint32_t index, std::span<float> values);
 
+  // sum[i] = sum[i] + weight * value i, in fp32, the product rounded, then the sum. Errors and requirements as Decode.
+  absl::Status DecodeAdd(std::span<const std::byte> block, Codec codec, std::uint32_t index, float weight,
+                         std::span<float> sum);
+
  private:
+  struct Coded;
   struct State;
+  // Everything between the bytes of a block and its coded bytes: checks, zstd.
+  absl::StatusOr<Coded> Open(std::span<const std::byte> block, Codec codec, std::uint32_t index, std::size_t count);
+
   std::unique_ptr<State> state_;
 };
 
@@ -83,8 +95,10 @@ class BlockDecoder {
 absl::StatusOr<std::vector<std::uint64_t>> IndexBlocks(std::span<const std::byte> payload, std::uint64_t value_count,
                                                        Codec codec);
 
-// All of `values`, one thread.
+// All of `values`, one thread. REQUIRES: fp32 or bf16.
 std::string EncodeVector(std::span<const float> values, Codec codec, int zstd_level);
+// The same for every codec, no residual. Errors as BlockEncoder::Encode; `report` may be null.
+absl::StatusOr<std::string> EncodeVector(std::span<const float> values, const Coding& coding, CodingReport* report);
 // The reverse; `values` is undefined on error. Errors as IndexBlocks and BlockDecoder::Decode.
 absl::Status DecodeVector(std::span<const std::byte> payload, Codec codec, std::span<float> values);
 

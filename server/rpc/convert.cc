@@ -302,9 +302,4 @@ v1::Status ToProto(const ServerStatus& status, const RpcContext& context) {
   return proto;
 }
 
-Codec ToCodec(v1::CodecConfig::Delta codec) {
-  AUTOLOCO_CHECK(codec == v1::CodecConfig::DELTA_FP32 || codec == v1::CodecConfig::DELTA_BF16);
-  return codec == v1::CodecConfig::DELTA_FP32 ? Codec::kFp32 : Codec::kBf16;
-}
-
 }  // namespace autoloco::server

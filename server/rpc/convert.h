@@ -9,7 +9,6 @@
 #include "autoloco/v1/admin.pb.h"
 #include "autoloco/v1/parameter_server.pb.h"
 #include "common/base/ids.h"
-#include "common/codec/delta_codec.h"
 #include "server/core/events.h"
 #include "server/rpc/rpc_context.h"
 #include "server/runtime/calls.h"
@@ -28,9 +27,6 @@ v1::PushReply ToProto(PushOutcome outcome, const std::string& reason, bool repla
 v1::PushStatusReply ToProto(const AnswerPushStatus& answer);
 v1::PullHeader ToProto(const EncodedSnapshot& snapshot);
 v1::Status ToProto(const ServerStatus& status, const RpcContext& context);
-
-// REQUIRES: a named codec, as every loaded config has.
-Codec ToCodec(v1::CodecConfig::Delta codec);
 
 }  // namespace autoloco::server
 

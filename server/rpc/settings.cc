@@ -7,6 +7,7 @@
 #include "common/base/check.h"
 #include "common/config/convert.h"
 #include "common/config/intervals.h"
+#include "common/rpc/codec_proto.h"
 #include "common/rpc/protocol.h"
 #include "server/rpc/convert.h"
 
@@ -109,20 +110,20 @@ CoreConfig ToCoreConfig(const v1::ServerConfig& config, const std::string& run_i
   core.join_timeout = absl::Seconds(run.rounds().join_timeout_seconds());
   core.finish_timeout = absl::Seconds(run.rounds().finish_timeout_seconds());
   core.checkpoint_every_rounds = config.server().checkpoint_every_rounds();
-  core.max_payload_bytes = MaxPayloadBytes(layout.value_count(), ToCodec(run.codec().delta()));
+  core.max_payload_bytes = MaxPayloadBytes(layout.value_count(), ToCodec(run.codec()));
   return core;
 }
 
 CommitRunner::Settings ToCommitSettings(const v1::RunConfig& run) {
   CommitRunner::Settings settings;
-  settings.codec = ToCodec(run.codec().delta());
+  settings.codec = ToCodec(run.codec());
   settings.zstd_level = run.codec().zstd_level();
   return settings;
 }
 
 EventLoop::Settings ToLoopSettings(const v1::ServerConfig& config, const std::string& checkpoint) {
   EventLoop::Settings settings;
-  settings.codec = ToCodec(config.run().codec().delta());
+  settings.codec = ToCodec(config.run().codec());
   settings.limits.calls_max = config.server().max_workers() * kCallsPerWorkerMax + kOtherCallsMax;
   settings.limits.stall_timeout = absl::Seconds(config.server().stall_timeout_seconds());
   settings.push_bytes_in_flight_max = config.server().max_push_bytes_in_flight();

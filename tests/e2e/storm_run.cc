@@ -1,12 +1,10 @@
 #include "tests/e2e/storm_run.h"
 
 #include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -28,15 +26,6 @@ constexpr absl::Duration kCallTimeout = absl::Seconds(10);
 constexpr double kKeptSeconds = 10;  // a restart without a delta counts when it lasted this long
 
 Instant Now() { return MonotonicClock()->Now(); }
-
-// Resident bytes of a process; 0 when it is gone.
-std::uint64_t ResidentBytes(pid_t pid) {
-  std::ifstream file(absl::StrCat("/proc/", pid, "/statm"));
-  std::uint64_t pages_total = 0;
-  std::uint64_t pages_resident = 0;
-  if (!(file >> pages_total >> pages_resident)) return 0;
-  return pages_resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-}
 
 std::string Tail(Process* process) {
   const std::string log = process->Log();

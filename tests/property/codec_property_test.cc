@@ -1,7 +1,9 @@
-// The codec on all tails and kinds of values: fp32 comes back bit for bit, bf16 within half a step of its last place.
+// The codec on all tails and kinds of values: fp32 comes back bit for bit, bf16 within half a step of its last
+// place, quantized values within half a unit.
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -71,6 +73,35 @@ TEST(CodecPropertyTest, Bf16IsTheNearestOfItsKind) {
 TEST(CodecPropertyTest, Bf16IsIdempotent) {
   const std::vector<float> once = RoundTrip(Draw(70000, 0, 3), Codec::kBf16, 3);
   EXPECT_EQ(RoundTrip(once, Codec::kBf16, 3), once);
+}
+
+// Through whole payloads: within half a unit of its block, or clipped to the block's largest symbol. The unit is found
+// in the bytes, as a second implementation would.
+TEST(CodecPropertyTest, QuantizedValuesAreWithinHalfAUnit) {
+  const Coding codings[] = {{.codec = Codec::kInt8}, {.codec = Codec::kRms8, .step = 0.1},
+                            {.codec = Codec::kRms4, .step = 0.75}, {.codec = Codec::kTernary, .step = 2.5}};
+  for (const std::size_t size : kSizes) {
+    for (const int kind : {0, 2}) {
+      const std::vector<float> values = Draw(size, kind, size + 2);
+      for (const Coding& coding : codings) {
+        CodingReport report;
+        const std::string payload = EncodeVector(values, coding, &report).value();
+        ASSERT_LE(payload.size(), MaxPayloadBytes(size, coding.codec));
+        ASSERT_EQ(report.bytes, payload.size());
+        const auto bytes = std::as_bytes(std::span<const char>(payload));
+        std::vector<float> decoded(size);
+        ASSERT_TRUE(DecodeVector(bytes, coding.codec, decoded).ok());
+        const auto offsets = IndexBlocks(bytes, size, coding.codec).value();
+        for (std::size_t i = 0; i < size; ++i) {
+          float unit = 0;
+          std::memcpy(&unit, payload.data() + offsets[i / kBlockValues] + 20, 4);
+          const float symbol_max = coding.codec == Codec::kTernary ? 1 : coding.codec == Codec::kRms4 ? 7 : 127;
+          const float nearest = std::clamp(values[i], -symbol_max * unit, symbol_max * unit);
+          ASSERT_LE(std::abs(decoded[i] - nearest), 0.5F * unit * (1 + 1e-5F)) << values[i];
+        }
+      }
+    }
+  }
 }
 
 }  // namespace

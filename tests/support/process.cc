@@ -9,6 +9,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -182,6 +183,14 @@ absl::StatusOr<ServerProcess> ServerProcess::Start(const std::string& state_fold
   server.metrics = LogValue(line, "metrics");
   server.run_id = LogValue(line, "run_id");
   return server;
+}
+
+std::uint64_t ResidentBytes(pid_t pid) {
+  std::ifstream file(absl::StrCat("/proc/", pid, "/statm"));
+  std::uint64_t total_pages = 0;
+  std::uint64_t resident_pages = 0;
+  if (!(file >> total_pages >> resident_pages)) return 0;
+  return resident_pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
 std::string LogValue(absl::string_view line, absl::string_view key) {

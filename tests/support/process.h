@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <thread>
@@ -73,6 +74,9 @@ struct ServerProcess {
   // Starts autoloco-server on free ports with `flags` added and waits until it serves.
   static absl::StatusOr<ServerProcess> Start(const std::string& state_folder, const std::vector<std::string>& flags);
 };
+
+// Resident memory of a process of this machine, in bytes; 0 when it is gone.
+std::uint64_t ResidentBytes(pid_t pid);
 
 // The value of `key` in a log line ("key=value"), without quotes; empty when there is none.
 std::string LogValue(absl::string_view line, absl::string_view key);

@@ -9,6 +9,7 @@
 #include "common/base/digest.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/channel.h"
+#include "common/rpc/codec_proto.h"
 #include "common/rpc/layout_proto.h"
 #include "common/rpc/protocol.h"
 #include "common/rpc/status.h"
@@ -141,7 +142,7 @@ std::vector<v1::PushRequest> MakePush(const v1::PushHeader& header, const std::s
 }
 
 absl::StatusOr<std::unique_ptr<RawWorker>> RawWorker::Join(const std::string& address, const std::string& name,
-                                                           const Layout& layout) {
+                                                           const Layout& layout, const std::optional<Layout>& claimed) {
   std::unique_ptr<RawWorker> worker(new RawWorker(address, layout));
   v1::WorkerMessage hello;
   hello.mutable_hello()->set_protocol_version(kProtocolVersion);
@@ -156,7 +157,7 @@ absl::StatusOr<std::unique_ptr<RawWorker>> RawWorker::Join(const std::string& ad
   AUTOLOCO_ASSIGN_OR_RETURN(worker->parameters_, worker->client_.Pull(worker->identity_, layout.value_count()));
   v1::WorkerMessage ready;
   *ready.mutable_ready()->mutable_identity() = worker->identity_;
-  *ready.mutable_ready()->mutable_layout() = ToProto(layout);
+  *ready.mutable_ready()->mutable_layout() = ToProto(claimed.value_or(layout));
   ready.mutable_ready()->set_version(worker->parameters_.header.version());
   ready.mutable_ready()->mutable_data()->set_samples(1000);
   ready.mutable_ready()->mutable_data()->set_hash(1);
@@ -185,8 +186,7 @@ v1::PushHeader RawWorker::Header(const v1::Assignment& assignment, const std::st
 }
 
 absl::StatusOr<v1::PushReply> RawWorker::PushDelta(const v1::Assignment& assignment, std::span<const float> delta) {
-  const Codec codec = run_.codec().delta() == v1::CodecConfig::DELTA_BF16 ? Codec::kBf16 : Codec::kFp32;
-  const std::string payload = EncodeVector(delta, codec, run_.codec().zstd_level());
+  AUTOLOCO_ASSIGN_OR_RETURN(const std::string payload, EncodeVector(delta, ToCoding(run_.codec()), nullptr));
   return client_.Push(MakePush(Header(assignment, payload), payload));
 }
 

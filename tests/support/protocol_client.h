@@ -86,9 +86,10 @@ std::vector<v1::PushRequest> MakePush(const v1::PushHeader& header, const std::s
 // A worker that has joined: session, identity, the parameters it pulled, its assignment.
 class RawWorker {
  public:
-  // Hello, Welcome, Pull, Ready. `layout`: the run's.
+  // Hello, Welcome, Pull, Ready. `layout`: the run's. `claimed`: what Ready says instead, if anything.
   static absl::StatusOr<std::unique_ptr<RawWorker>> Join(const std::string& address, const std::string& name,
-                                                         const Layout& layout);
+                                                         const Layout& layout,
+                                                         const std::optional<Layout>& claimed = std::nullopt);
 
   ProtocolClient& client() { return client_; }
   RawSession& session() { return session_; }

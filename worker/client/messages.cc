@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/config/convert.h"
 #include "common/config/validate.h"
+#include "common/rpc/codec_proto.h"
 #include "common/rpc/layout_proto.h"
 #include "common/rpc/protocol.h"
 
@@ -19,10 +20,6 @@ v1::Progress::Phase ToProto(WorkerPhase phase) {
     case WorkerPhase::kEvaluating: return v1::Progress::PHASE_EVALUATING;
   }
   return v1::Progress::PHASE_UNSPECIFIED;
-}
-
-v1::CodecConfig::Delta ToProto(Codec codec) {
-  return codec == Codec::kBf16 ? v1::CodecConfig::DELTA_BF16 : v1::CodecConfig::DELTA_FP32;
 }
 
 AdamWConfig ToAdamW(const v1::InnerConfig& inner) {
@@ -134,8 +131,7 @@ absl::StatusOr<RunSettings> ToRunSettings(const v1::RunConfig& run) {
   settings.batch_size = run.inner().batch_size();
   settings.held_out_fraction = run.data().held_out_fraction();
   settings.evaluation_windows = run.evaluation().windows();
-  settings.codec = run.codec().delta() == v1::CodecConfig::DELTA_BF16 ? Codec::kBf16 : Codec::kFp32;
-  settings.zstd_level = run.codec().zstd_level();
+  settings.coding = ToCoding(run.codec());
   settings.strict = run.rounds().strict();
   return settings;
 }

@@ -172,8 +172,8 @@ absl::StatusOr<std::shared_ptr<const EncodedDelta>> Engine::TrainOrFail(const As
   }
   delta->round = assignment.round;
   delta->layout_hash = layout_.hash();
-  delta->codec = settings_.codec;
-  delta->payload = EncodeVector(values, settings_.codec, settings_.zstd_level);
+  delta->codec = settings_.coding.codec;
+  AUTOLOCO_ASSIGN_OR_RETURN(delta->payload, EncodeVector(values, settings_.coding, nullptr));
   delta->digest = Digest128(std::as_bytes(std::span(delta->payload)));
   return delta;
 }

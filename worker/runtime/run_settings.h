@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "common/base/schedule.h"
-#include "common/codec/delta_codec.h"
+#include "common/codec/codec.h"
 #include "common/tensor/decoder.h"
 #include "worker/train/inner_config.h"
 
@@ -21,8 +21,7 @@ struct RunSettings {
   std::uint32_t batch_size = 1;
   double held_out_fraction = 0;
   std::uint32_t evaluation_windows = 0;
-  Codec codec = Codec::kFp32;  // of deltas
-  int zstd_level = 1;
+  Coding coding;  // of deltas
   bool strict = false;
 
   bool operator==(const RunSettings&) const = default;

@@ -178,6 +178,20 @@ TEST(DatasetTest, TooShortSaysWhatIsMissing) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("found 9 and 8"));
 }
 
+// Ten tokens and windows of 64: an unsigned difference of the two must not wrap.
+TEST(DatasetTest, AFileShorterThanOneWindowIsNamed) {
+  const TempFolder folder;
+  for (std::size_t bytes = 1; bytes <= 64; ++bytes) {
+    Write(folder.File("text"), NumberedText(bytes));
+    for (const double held_out : {0.0, 0.03, 0.5}) {
+      const absl::Status status = Dataset::Open({folder.File("text"), 64, held_out, 1}).status();
+      EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << bytes << " bytes: " << status;
+      EXPECT_THAT(std::string(status.message()), HasSubstr(folder.File("text")));
+      EXPECT_THAT(std::string(status.message()), ::testing::Not(HasSubstr("\n")));
+    }
+  }
+}
+
 TEST(DatasetTest, RefusesWhatIsNoText) {
   const TempFolder folder;
   Write(folder.File("empty"), "");

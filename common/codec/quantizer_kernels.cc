@@ -1,0 +1,275 @@
+// The quantizer's loops once for every instruction set: Highway compiles this file again for each of them and picks at
+// run time. quantizer_reference.h says what is computed; the vector loops do the same operations in the same order, and
+// what does not fill a vector goes through the reference's own code.
+#include <algorithm>
+#include <cstring>
+
+#include "common/codec/quantizer_reference.h"
+
+// Vectors whose length is not known when compiling cannot stand in arrays.
+#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "common/codec/quantizer_kernels.cc"
+#include "hwy/foreach_target.h"  // before highway.h
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace autoloco {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+using F32 = hn::ScalableTag<float>;
+using U32 = hn::RebindToUnsigned<F32>;
+using I32 = hn::RebindToSigned<F32>;
+using U8 = hn::Rebind<std::uint8_t, F32>;
+using I8 = hn::Rebind<std::int8_t, F32>;
+constexpr std::size_t kLanes = hn::MaxLanes(F32());
+constexpr std::size_t kGroups = kSumLanes / kLanes;  // vectors that together have kSumLanes lanes
+static_assert(kSumLanes % kLanes == 0);
+
+double SumOfSquares(const float* values, const float* residual, std::size_t count) {
+  using F64 = hn::ScalableTag<double>;
+  constexpr F64 kF64;
+  constexpr hn::Rebind<float, F64> kHalf;  // as many values as fit when widened
+  constexpr std::size_t kLanes64 = hn::MaxLanes(F64());
+  constexpr std::size_t kGroups64 = kSumLanes / kLanes64;
+  hn::VFromD<F64> sums[kGroups64];
+  for (auto& sum : sums) sum = hn::Zero(kF64);
+  std::size_t i = 0;
+  for (; i + kSumLanes <= count; i += kSumLanes) {
+    for (std::size_t group = 0; group < kGroups64; ++group) {
+      const std::size_t at = i + group * kLanes64;
+      auto v = hn::LoadU(kHalf, values + at);
+      if (residual != nullptr) v = hn::Add(v, hn::LoadU(kHalf, residual + at));
+      const auto wide = hn::PromoteTo(kF64, v);
+      sums[group] = hn::Add(sums[group], hn::Mul(wide, wide));
+    }
+  }
+  double lanes[kSumLanes];
+  for (std::size_t group = 0; group < kGroups64; ++group) hn::StoreU(sums[group], kF64, lanes + group * kLanes64);
+  AddSquares(values, residual, i, count, lanes);
+  return SumInOrder(lanes);
+}
+
+float MaxAbs(const float* values, const float* residual, std::size_t count) {
+  constexpr F32 kF32;
+  auto largest = hn::Zero(kF32);
+  std::size_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    auto v = hn::LoadU(kF32, values + i);
+    if (residual != nullptr) v = hn::Add(v, hn::LoadU(kF32, residual + i));
+    largest = hn::Max(largest, hn::Abs(v));
+  }
+  float lanes[kLanes];
+  hn::StoreU(largest, kF32, lanes);
+  return MaxAbsFrom(*std::max_element(lanes, lanes + kLanes), values, residual, i, count);
+}
+
+// Positions j whose P values all exist, a multiple of `step`.
+template <Packing kPacking>
+std::size_t FullPositions(std::size_t count, std::size_t step) {
+  const std::size_t before_last = (SymbolsPerByte(kPacking) - 1) * PackedBytes(kPacking, count);
+  return count > before_last ? (count - before_last) / step * step : 0;
+}
+
+template <Packing kPacking>
+HWY_INLINE hn::VFromD<U32> TimesRadix(hn::VFromD<U32> bytes) {
+  if constexpr (kPacking == Packing::kNibble) {
+    return hn::ShiftLeft<4>(bytes);
+  } else {
+    return hn::Add(hn::ShiftLeft<1>(bytes), bytes);
+  }
+}
+
+template <Packing kPacking, Feedback kFeedback>
+double Quantize(const QuantizeBlock& block) {
+  constexpr F32 kF32;
+  constexpr U32 kU32;
+  constexpr std::size_t kPlanes = SymbolsPerByte(kPacking);
+  const std::size_t stride = PackedBytes(kPacking, block.count);
+  const std::size_t full = FullPositions<kPacking>(block.count, kSumLanes);
+  const auto limit = hn::Set(kF32, static_cast<float>(SymbolMax(kPacking)));
+  const auto minus_limit = hn::Neg(limit);
+  const auto magic = hn::Set(kF32, kRoundingMagic);
+  const auto unit = hn::Set(kF32, block.unit);
+  const auto inverse = hn::Set(kF32, Reciprocal(block.unit));
+  const auto offset = hn::Set(kU32, std::uint32_t{PackedOffset(kPacking)});
+  hn::VFromD<F32> errors[kGroups];
+  for (auto& error : errors) error = hn::Zero(kF32);
+  for (std::size_t j = 0; j < full; j += kSumLanes) {
+    for (std::size_t group = 0; group < kGroups; ++group) {
+      auto bytes = hn::Zero(kU32);
+      for (std::size_t plane = kPlanes; plane-- > 0;) {
+        const std::size_t at = plane * stride + j + group * kLanes;
+        auto v = hn::LoadU(kF32, block.values + at);
+        if constexpr (kFeedback == Feedback::kResidual) v = hn::Add(v, hn::LoadU(kF32, block.residual_in + at));
+        const auto x = hn::Mul(v, inverse);
+        const auto rounded = hn::Add(hn::Min(hn::Max(x, minus_limit), limit), magic);
+        const auto q = hn::Sub(rounded, magic);
+        const auto error = hn::Sub(x, q);
+        errors[group] = hn::Add(errors[group], hn::Mul(error, error));
+        if constexpr (kFeedback == Feedback::kResidual) {
+          hn::StoreU(hn::Sub(v, hn::Mul(q, unit)), kF32, block.residual_out + at);
+        }
+        if constexpr (kFeedback == Feedback::kDecoded) hn::StoreU(hn::Mul(q, unit), kF32, block.decoded + at);
+        const auto bits = hn::BitCast(kU32, rounded);
+        bytes = plane + 1 == kPlanes ? bits : hn::Add(TimesRadix<kPacking>(bytes), bits);
+      }
+      hn::StoreU(hn::TruncateTo(U8(), hn::Add(bytes, offset)), U8(), block.packed + j + group * kLanes);
+    }
+  }
+  float lanes[kSumLanes];
+  for (std::size_t group = 0; group < kGroups; ++group) hn::StoreU(errors[group], kF32, lanes + group * kLanes);
+  QuantizePositions<kPacking>(block, full, stride, lanes);
+  return SumInOrder(lanes);
+}
+
+// The symbols of one plane after the other, as floats.
+template <Packing kPacking, typename Use>
+HWY_INLINE void ForEachPlane(const std::uint8_t* packed, const Use& use) {
+  constexpr F32 kF32;
+  constexpr U32 kU32;
+  constexpr I32 kI32;
+  if constexpr (kPacking == Packing::kByte) {
+    const auto bytes = hn::BitCast(I8(), hn::LoadU(U8(), packed));
+    use(0, hn::ConvertTo(kF32, hn::PromoteTo(kI32, bytes)));
+  } else if constexpr (kPacking == Packing::kNibble) {
+    const auto bytes = hn::PromoteTo(kU32, hn::LoadU(U8(), packed));
+    const auto eight = hn::Set(kF32, 8.0F);
+    const auto low = hn::And(bytes, hn::Set(kU32, 15U));
+    use(0, hn::Sub(hn::ConvertTo(kF32, hn::BitCast(kI32, low)), eight));
+    use(1, hn::Sub(hn::ConvertTo(kF32, hn::BitCast(kI32, hn::ShiftRight<4>(bytes))), eight));
+  } else {
+    const auto half = hn::Set(kF32, 0.5F);
+    const auto third = hn::Set(kF32, 1.0F / 3.0F);
+    const auto three = hn::Set(kF32, 3.0F);
+    const auto one = hn::Set(kF32, 1.0F);
+    auto rest = hn::ConvertTo(kF32, hn::BitCast(kI32, hn::PromoteTo(kU32, hn::LoadU(U8(), packed))));
+    for (std::size_t plane = 0; plane < SymbolsPerByte(kPacking); ++plane) {
+      // (rest + 1/2) / 3 is never nearer than 1/6 to an integer: cutting it gives the quotient.
+      const auto quotient = hn::ConvertTo(kF32, hn::ConvertTo(kI32, hn::Mul(hn::Add(rest, half), third)));
+      use(plane, hn::Sub(hn::Sub(rest, hn::Mul(quotient, three)), one));
+      rest = quotient;
+    }
+  }
+}
+
+// out = contribution, or out += contribution.
+template <bool kAdd>
+HWY_INLINE void Put(hn::VFromD<F32> contribution, float* out) {
+  constexpr F32 kF32;
+  hn::StoreU(kAdd ? hn::Add(hn::LoadU(kF32, out), contribution) : contribution, kF32, out);
+}
+
+// Where a vector holds 16 floats, the 16 values that a nibble can stand for are looked up in one.
+template <bool kAdd>
+void LookUpNibbles(const std::uint8_t* packed, float unit, std::size_t full, std::size_t stride, float weight,
+                   float* out) {
+  constexpr F32 kF32;
+  constexpr U32 kU32;
+  const auto symbols = hn::Sub(hn::Iota(kF32, 0.0F), hn::Set(kF32, 8.0F));
+  const auto values = hn::Mul(symbols, hn::Set(kF32, unit));
+  const auto table = kAdd ? hn::Mul(hn::Set(kF32, weight), values) : values;
+  const auto low_bits = hn::Set(kU32, 15U);
+  for (std::size_t j = 0; j < full; j += kLanes) {
+    const auto bytes = hn::PromoteTo(kU32, hn::LoadU(U8(), packed + j));
+    const auto low = hn::IndicesFromVec(kF32, hn::And(bytes, low_bits));
+    const auto high = hn::IndicesFromVec(kF32, hn::ShiftRight<4>(bytes));
+    Put<kAdd>(hn::TableLookupLanes(table, low), out + j);
+    Put<kAdd>(hn::TableLookupLanes(table, high), out + stride + j);
+  }
+}
+
+template <Packing kPacking, bool kAdd>
+void DequantizeAll(const std::uint8_t* packed, float unit, std::size_t count, float weight, float* out) {
+  constexpr F32 kF32;
+  const std::size_t stride = PackedBytes(kPacking, count);
+  const std::size_t full = FullPositions<kPacking>(count, kLanes);
+  if constexpr (kPacking == Packing::kNibble && kLanes == 16) {
+    LookUpNibbles<kAdd>(packed, unit, full, stride, weight, out);
+  } else {
+    const auto units = hn::Set(kF32, unit);
+    const auto weights = hn::Set(kF32, weight);
+    for (std::size_t j = 0; j < full; j += kLanes) {
+      ForEachPlane<kPacking>(packed + j, [&](std::size_t plane, hn::VFromD<F32> q) HWY_ATTR {
+        const auto value = hn::Mul(q, units);
+        Put<kAdd>(kAdd ? hn::Mul(weights, value) : value, out + plane * stride + j);
+      });
+    }
+  }
+  DequantizePositions<kPacking, kAdd>(packed, unit, count, weight, out, full, stride);
+}
+
+template <Packing kPacking>
+void Dequantize(const std::uint8_t* packed, float unit, std::size_t count, float* values) {
+  DequantizeAll<kPacking, false>(packed, unit, count, 1, values);
+}
+
+template <Packing kPacking>
+void DequantizeAdd(const std::uint8_t* packed, float unit, std::size_t count, float weight, float* sum) {
+  DequantizeAll<kPacking, true>(packed, unit, count, weight, sum);
+}
+
+template <Packing kPacking>
+void Fill(QuantizerKernels* kernels) {
+  constexpr auto kIndex = static_cast<std::size_t>(kPacking);
+  kernels->quantize[kIndex] = {&Quantize<kPacking, Feedback::kNone>, &Quantize<kPacking, Feedback::kResidual>,
+                               &Quantize<kPacking, Feedback::kDecoded>};
+  kernels->dequantize[kIndex] = &Dequantize<kPacking>;
+  kernels->dequantize_add[kIndex] = &DequantizeAdd<kPacking>;
+}
+
+QuantizerKernels MakeKernels() {
+  QuantizerKernels kernels;
+  kernels.name = hwy::TargetName(HWY_TARGET);
+  kernels.sum_of_squares = &SumOfSquares;
+  kernels.max_abs = &MaxAbs;
+  Fill<Packing::kByte>(&kernels);
+  Fill<Packing::kNibble>(&kernels);
+  Fill<Packing::kTernary>(&kernels);
+  return kernels;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace autoloco
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace autoloco {
+namespace {
+
+HWY_EXPORT(MakeKernels);
+
+// One table an instruction set, best last. Highway is asked for each by name: its choice is global and not for threads,
+// so it is made under the guard of a static, before any other use.
+std::vector<QuantizerKernels> MakeTables() {
+  std::vector<QuantizerKernels> tables = {ReferenceQuantizerKernels()};
+  const std::vector<std::int64_t> targets = hwy::SupportedAndGeneratedTargets();  // best first
+  for (auto target = targets.rbegin(); target != targets.rend(); ++target) {
+    hwy::SetSupportedTargetsForTest(*target);
+    hwy::GetChosenTarget().Update(*target);
+    tables.push_back(HWY_DYNAMIC_DISPATCH(MakeKernels)());
+  }
+  hwy::SetSupportedTargetsForTest(0);
+  hwy::GetChosenTarget().DeInit();
+  return tables;
+}
+
+const std::vector<QuantizerKernels>& Tables() {
+  static const std::vector<QuantizerKernels> tables = MakeTables();
+  return tables;
+}
+
+}  // namespace
+
+const QuantizerKernels& BestQuantizerKernels() { return Tables().back(); }
+
+std::vector<const QuantizerKernels*> AllQuantizerKernels() {
+  std::vector<const QuantizerKernels*> all;
+  for (const QuantizerKernels& kernels : Tables()) all.push_back(&kernels);
+  return all;
+}
+
+}  // namespace autoloco
+#endif  // HWY_ONCE

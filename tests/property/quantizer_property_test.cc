@@ -1,0 +1,182 @@
+// The quantizer on every tail, alignment, kind of value and instruction set: vectorized = plain bit for bit, and the
+// laws of rounding and error feedback.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "common/base/random.h"
+#include "common/codec/quantizer_reference.h"
+#include "gtest/gtest.h"
+
+namespace autoloco {
+namespace {
+
+constexpr Packing kAllPackings[] = {Packing::kByte, Packing::kNibble, Packing::kTernary};
+constexpr std::size_t kShift = 16;  // alignments tried, in values
+enum Kind { kGaussian, kSparse, kTies, kOutlier, kTiny, kKinds };
+
+std::vector<float> Draw(std::size_t count, int kind, std::uint64_t seed) {
+  const RandomStream stream(seed, static_cast<std::uint64_t>(kind));
+  std::vector<float> values(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto normal = static_cast<float>(stream.Normal(i));
+    values[i] = normal;
+    if (kind == kSparse && i % 7 != 0) values[i] = i % 2 == 0 ? 0.0F : -0.0F;
+    if (kind == kTies) values[i] = 0.5F * std::nearbyint(3 * normal);
+    if (kind == kOutlier && i == count / 2) values[i] = 1e30F;
+    if (kind == kTiny) values[i] = normal * 0x1p-130F;  // denormal
+  }
+  return values;
+}
+
+// Everything that a quantizing kernel writes, with guards around it.
+struct Written {
+  double error = 0;
+  std::vector<std::uint8_t> packed;
+  std::vector<float> next;
+  std::vector<float> decoded;
+};
+
+bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+Written Quantize(const QuantizerKernels& kernels, Packing packing, Feedback feedback, const std::vector<float>& values,
+                 const std::vector<float>& residual, std::size_t shift, float unit) {
+  constexpr float kGuard = 12345;
+  const std::size_t count = values.size() - shift;
+  Written written;
+  written.packed.assign(shift + PackedBytes(packing, count) + 1, 0xEE);
+  written.next.assign(values.size() + 1, kGuard);
+  written.decoded.assign(values.size() + 1, kGuard);
+  QuantizeBlock block;
+  block.values = values.data() + shift;
+  block.count = count;
+  block.unit = unit;
+  block.packed = written.packed.data() + shift;
+  if (feedback == Feedback::kResidual) {
+    block.residual_in = residual.data() + shift;
+    block.residual_out = written.next.data() + shift;
+  }
+  if (feedback == Feedback::kDecoded) block.decoded = written.decoded.data() + shift;
+  written.error = kernels.quantize[static_cast<std::size_t>(packing)][static_cast<std::size_t>(feedback)](block);
+  EXPECT_EQ(written.packed.back(), 0xEE);
+  EXPECT_EQ(written.next.back(), kGuard);
+  EXPECT_EQ(written.decoded.back(), kGuard);
+  return written;
+}
+
+// All that one kernel set makes of one block against the plain loops.
+void ExpectSame(const QuantizerKernels& kernels, const std::vector<float>& values, const std::vector<float>& residual,
+                std::size_t shift, float unit) {
+  const QuantizerKernels& plain = ReferenceQuantizerKernels();
+  const std::size_t count = values.size() - shift;
+  for (const float* added : {static_cast<const float*>(nullptr), residual.data() + shift}) {
+    ASSERT_EQ(std::bit_cast<std::uint64_t>(kernels.sum_of_squares(values.data() + shift, added, count)),
+              std::bit_cast<std::uint64_t>(plain.sum_of_squares(values.data() + shift, added, count)));
+    ASSERT_EQ(kernels.max_abs(values.data() + shift, added, count), plain.max_abs(values.data() + shift, added, count));
+  }
+  for (const Packing packing : kAllPackings) {
+    const auto p = static_cast<std::size_t>(packing);
+    for (const Feedback feedback : {Feedback::kNone, Feedback::kResidual, Feedback::kDecoded}) {
+      const Written got = Quantize(kernels, packing, feedback, values, residual, shift, unit);
+      const Written want = Quantize(plain, packing, feedback, values, residual, shift, unit);
+      ASSERT_EQ(got.packed, want.packed) << p;
+      ASSERT_TRUE(SameBits(got.next, want.next)) << p;
+      ASSERT_TRUE(SameBits(got.decoded, want.decoded)) << p;
+      ASSERT_EQ(std::bit_cast<std::uint64_t>(got.error), std::bit_cast<std::uint64_t>(want.error)) << p;
+      std::vector<float> values_got(values.size() + 1, 3);
+      std::vector<float> values_want = values_got;
+      kernels.dequantize[p](got.packed.data() + shift, unit, count, values_got.data() + shift);
+      plain.dequantize[p](got.packed.data() + shift, unit, count, values_want.data() + shift);
+      ASSERT_TRUE(SameBits(values_got, values_want)) << p;
+      std::vector<float> sum_got = residual;
+      sum_got.push_back(7);
+      std::vector<float> sum_want = sum_got;
+      kernels.dequantize_add[p](got.packed.data() + shift, unit, count, 0.37F, sum_got.data() + shift);
+      plain.dequantize_add[p](got.packed.data() + shift, unit, count, 0.37F, sum_want.data() + shift);
+      ASSERT_TRUE(SameBits(sum_got, sum_want)) << p;
+    }
+  }
+}
+
+TEST(QuantizerPropertyTest, EveryKernelSetEqualsThePlainLoopsOnEveryTail) {
+  for (const QuantizerKernels* kernels : AllQuantizerKernels()) {
+    SCOPED_TRACE(kernels->name);
+    // Up to twice what a full group of ternary planes takes, every length.
+    for (std::size_t count = 1; count <= 2 * 5 * kSumLanes + 3; ++count) {
+      const std::size_t shift = count % kShift;
+      const std::vector<float> values = Draw(count + shift, static_cast<int>(count % kKinds), count);
+      const std::vector<float> residual = Draw(count + shift, kGaussian, count + 1);
+      ASSERT_NO_FATAL_FAILURE(ExpectSame(*kernels, values, residual, shift, 0.75F)) << count;
+    }
+  }
+}
+
+TEST(QuantizerPropertyTest, EveryKernelSetEqualsThePlainLoopsOnEveryAlignmentAndKind) {
+  for (const QuantizerKernels* kernels : AllQuantizerKernels()) {
+    SCOPED_TRACE(kernels->name);
+    for (std::size_t shift = 0; shift < kShift; ++shift) {
+      for (int kind = 0; kind < kKinds; ++kind) {
+        const std::vector<float> values = Draw(1003 + shift, kind, shift);
+        const std::vector<float> residual = Draw(1003 + shift, (kind + 1) % kKinds, shift + 1);
+        for (const float unit : {0.0F, 1.0F, 0.3F, kUnitMin, 1e28F, kUnitMax}) {
+          ASSERT_NO_FATAL_FAILURE(ExpectSame(*kernels, values, residual, shift, unit)) << shift << " " << kind;
+        }
+      }
+    }
+  }
+}
+
+// Any bytes from the wire decode alike.
+TEST(QuantizerPropertyTest, EveryByteDecodesAlikeOnEveryKernelSet) {
+  std::vector<std::uint8_t> bytes(256);
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::uint8_t>(i);
+  for (const Packing packing : kAllPackings) {
+    const auto p = static_cast<std::size_t>(packing);
+    const std::size_t usable = packing == Packing::kTernary ? 243 : 256;
+    const std::size_t count = usable * SymbolsPerByte(packing);
+    std::vector<float> want(count);
+    ReferenceQuantizerKernels().dequantize[p](bytes.data(), 0.3F, count, want.data());
+    for (const QuantizerKernels* kernels : AllQuantizerKernels()) {
+      std::vector<float> got(count);
+      kernels->dequantize[p](bytes.data(), 0.3F, count, got.data());
+      EXPECT_TRUE(SameBits(got, want)) << kernels->name;
+    }
+  }
+}
+
+// |v - decoded| is at most half a unit, or, beyond the largest symbol, what is beyond it; what stays behind is exact
+// there, and is v - decoded rounded once anywhere.
+TEST(QuantizerPropertyTest, ErrorBoundAndExactResidual) {
+  for (const Packing packing : kAllPackings) {
+    for (int kind = 0; kind < kKinds; ++kind) {
+      const std::vector<float> values = Draw(5000, kind, 3);
+      const std::vector<float> residual = Draw(5000, kGaussian, 4);
+      const float unit = 0.31F;
+      const Written kept = Quantize(BestQuantizerKernels(), packing, Feedback::kResidual, values, residual, 0, unit);
+      std::vector<float> decoded(5000);
+      BestQuantizerKernels().dequantize[static_cast<std::size_t>(packing)](kept.packed.data(), unit, 5000,
+                                                                           decoded.data());
+      const float largest = static_cast<float>(SymbolMax(packing)) * unit;
+      for (std::size_t i = 0; i < 5000; ++i) {
+        const float v = values[i] + residual[i];
+        ASSERT_EQ(kept.next[i], v - decoded[i]) << i;
+        if (std::abs(v) <= largest + unit / 2) {
+          const double error = static_cast<double>(v) - decoded[i];
+          ASSERT_LE(std::abs(error), 0.5 * unit * (1 + 1e-5)) << v;
+          ASSERT_NEAR(static_cast<double>(kept.next[i]) + decoded[i], v, std::abs(v) * 0x1p-24) << i;
+        } else {
+          ASSERT_EQ(decoded[i], std::copysign(largest, v)) << v;
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace autoloco
