@@ -17,18 +17,23 @@ float Bf16At(const std::uint8_t* planes, std::size_t n, std::size_t i) {
   return std::bit_cast<float>(bits << 16);
 }
 
-}  // namespace
-
-std::uint16_t ToBf16(float value) {
+// Has no linkage, so that the loops below can hold it and vectorize.
+std::uint16_t RoundedBf16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t rounded = (bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16;
   const std::uint32_t quiet = (bits >> 16) | 0x40u;
   return static_cast<std::uint16_t>((bits & 0x7FFFFFFFu) > 0x7F800000u ? quiet : rounded);
 }
 
+float Bf16AsFloat(std::uint16_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
+
+}  // namespace
+
+std::uint16_t ToBf16(float value) { return RoundedBf16(value); }
+
 float Decoded(float value, Codec codec) {
   if (codec == Codec::kFp32) return value;
-  return std::bit_cast<float>(static_cast<std::uint32_t>(ToBf16(value)) << 16);
+  return Bf16AsFloat(RoundedBf16(value));
 }
 
 void DecodedNegated(std::span<const float> values, Codec codec, std::span<float> out) {
@@ -38,7 +43,7 @@ void DecodedNegated(std::span<const float> values, Codec codec, std::span<float>
   if (codec == Codec::kFp32) {
     for (std::size_t i = 0; i < n; ++i) to[i] = -from[i];
   } else {
-    for (std::size_t i = 0; i < n; ++i) to[i] = -Decoded(from[i], Codec::kBf16);
+    for (std::size_t i = 0; i < n; ++i) to[i] = -Bf16AsFloat(RoundedBf16(from[i]));
   }
 }
 
@@ -60,7 +65,7 @@ void SplitPlanes(std::span<const float> values, Codec codec, std::uint8_t* plane
     return;
   }
   for (std::size_t i = 0; i < n; ++i) {
-    const std::uint16_t bits = ToBf16(from[i]);
+    const std::uint16_t bits = RoundedBf16(from[i]);
     plane0[i] = static_cast<std::uint8_t>(bits);
     plane1[i] = static_cast<std::uint8_t>(bits >> 8);
   }
@@ -73,6 +78,18 @@ void JoinPlanes(const std::uint8_t* planes, Codec codec, std::span<float> values
   } else {
     for (std::size_t i = 0; i < n; ++i) values[i] = Bf16At(planes, n, i);
   }
+}
+
+double SquaredPlanes(const std::uint8_t* planes, Codec codec, std::size_t count) {
+  constexpr std::size_t kLanes = 16;
+  double lanes[kLanes] = {};
+  for (std::size_t i = 0; i < count; ++i) {
+    const double value = codec == Codec::kFp32 ? Fp32At(planes, count, i) : Bf16At(planes, count, i);
+    lanes[i % kLanes] += value * value;
+  }
+  double sum = 0;
+  for (const double lane : lanes) sum += lane;
+  return sum;
 }
 
 void AddPlanes(const std::uint8_t* planes, Codec codec, float weight, std::span<float> sum) {

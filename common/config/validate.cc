@@ -103,10 +103,27 @@ void CheckInterval(const v1::RunConfig& run, Checker* check) {
   }
 }
 
+void CheckMembership(const v1::RunConfig& run, Checker* check) {
+  const v1::MembershipConfig& membership = run.membership();
+  if (run.rounds().strict() && membership.late() == v1::MembershipConfig::LATE_APPLY) {
+    check->Error("membership.late", "expected drop in a strict run, where no delta is late, found apply");
+  }
+  if (run.outer().norm_rounds_min() > run.outer().norm_rounds()) {
+    check->Error("outer.norm_rounds_min", "expected at most ", check->Key("outer.norm_rounds"), " (",
+                 run.outer().norm_rounds(), "), found ", run.outer().norm_rounds_min());
+  }
+  const double deadline = membership.deadline_seconds();
+  if (deadline > 0 && deadline < run.rounds().heartbeat_seconds()) {
+    check->Warning("membership.deadline_seconds", deadline, " is less than ", check->Key("rounds.heartbeat_seconds"),
+                   " (", run.rounds().heartbeat_seconds(), "): rounds close before a worker has reported once");
+  }
+}
+
 void CheckRun(const v1::RunConfig& run, Checker* check) {
   CheckModelAndData(run, check);
   CheckRounds(run.rounds(), check);
   CheckInterval(run, check);
+  CheckMembership(run, check);
   const std::uint64_t total = run.total_inner_steps();
   if (run.inner().warmup_steps() > total) {
     check->Warning("inner.warmup_steps", run.inner().warmup_steps(), " is more than ", check->Key("total_inner_steps"),

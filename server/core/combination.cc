@@ -67,7 +67,7 @@ bool FillShares(std::span<const WorkDone> work, const CombinationOptions& option
     Combination::Part& part = combination->parts[i];
     if (part.left_out != LeftOut::kNo) continue;
     const double tokens = most_tokens == 0 ? 1 : static_cast<double>(work[i].tokens);
-    part.share = tokens / (1 + options.staleness_discount * work[i].staleness);
+    part.share = options.equal_votes ? 1 : tokens / (1 + options.staleness_discount * work[i].staleness);
     if (sum == 0) first = part.share;
     equal = equal && part.share == first;
     sum += part.share;

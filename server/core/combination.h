@@ -27,6 +27,7 @@ struct WorkDone {
 struct CombinationOptions {
   std::uint32_t staleness_max = 0;  // later deltas are left out; 0: every late one
   double staleness_discount = 1;    // lambda
+  bool equal_votes = false;         // every share is the same: median and trimmed mean
 };
 
 enum class LeftOut {

@@ -9,14 +9,25 @@
 #include "common/base/ids.h"
 #include "common/tensor/layout.h"
 #include "server/core/interval_config.h"
+#include "server/core/norm_admission.h"
 #include "server/core/outer_schedule.h"
+#include "server/core/round_deadline.h"
+#include "server/core/worker_speed.h"
 
 namespace autoloco::server {
+
+// What becomes of a delta whose round has closed.
+struct LateSettings {
+  bool apply = false;              // it counts in a later round; false: it is dropped
+  std::uint32_t versions_max = 2;  // at most this old
+  double discount = 1;             // combination.h: lambda
+};
 
 struct CoreConfig {
   std::string run_id;
   std::uint32_t protocol_version = 0;
   Incarnation first_incarnation = 1;  // beyond all that earlier starts of the run's server may have given out
+  bool began_anew = false;            // this start found nothing to go on from
   Layout layout;
 
   IntervalConfig interval;  // the length of the run stands here too
@@ -31,6 +42,10 @@ struct CoreConfig {
   std::uint32_t max_workers = 256;
   absl::Duration lease;
   absl::Duration disconnect_grace;
+  DeadlineSettings deadline;  // its grace is disconnect_grace
+  SpeedSettings speed;
+  NormSettings norm;
+  LateSettings late;
   absl::Duration join_timeout;
   absl::Duration finish_timeout;
 

@@ -105,6 +105,12 @@ struct RefusePull {
   absl::Status status;
 };
 
+// ---------------------------------------------------------------------------------------------------- the operator
+struct AnswerEvict {
+  Ticket ticket = 0;
+  absl::Status status;
+};
+
 // ---------------------------------------------------------------------------------------------------- slow work
 // Make the records durable, all or none of them, after those of every earlier sequence; answered by RecordsStored. The
 // payload of an accepted push (PushRecord) goes from its ticket to its key with this effect, is durable before the
@@ -150,7 +156,7 @@ struct RunFinished {
 };
 
 using Effect = std::variant<SendWelcome, SendAssignment, SendRoundClosed, SendAbort, SendDrain, CloseSession, AdmitPush,
-                            AnswerPush, RefusePush, DropPayload, DropSpooled, DropSpooledBefore, AnswerPushStatus,
+                            AnswerPush, RefusePush, DropPayload, DropSpooled, DropSpooledBefore, AnswerPushStatus, AnswerEvict,
                             ServePull, RefusePull, StoreRecords, StartCommit, StartCheckpoint, Decision,
                             RoundCommitted, EvaluationReady, RunFinished>;
 

@@ -76,6 +76,7 @@ struct PushVerified {
   absl::Status status;
   bool finite = true;
   std::string non_finite;  // tensor and index, where not finite
+  double norm = 0;         // L2, in fp64, where OK and finite
 };
 // The caller went away before an answer. Not sent after AnswerPush or RefusePush.
 struct PushCancelled {
@@ -119,10 +120,16 @@ struct TimerFired {};  // NextDeadline() has passed
 struct ShutdownRequested {
   std::string reason;
 };
+// The operator ends a worker's life, or lets its name in again. AnswerEvict follows.
+struct EvictAsked {
+  Ticket ticket = 0;
+  std::string worker;
+  bool readmit = false;
+};
 
 using Event = std::variant<HelloReceived, ReadyReceived, ProgressReceived, GoodbyeReceived, SessionClosed, PushOpened,
                            PushVerified, PushCancelled, PushStatusAsked, PullOpened, WorkerHeard, CommitDone,
-                           CheckpointDone, RecordsStored, TimerFired, ShutdownRequested>;
+                           CheckpointDone, RecordsStored, TimerFired, ShutdownRequested, EvictAsked>;
 
 }  // namespace autoloco::server
 

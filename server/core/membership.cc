@@ -5,6 +5,13 @@
 
 namespace autoloco::server {
 
+namespace {
+
+// An evicted worker is kept out by being remembered.
+bool IsForgettable(const Member& member) { return !member.alive && member.reason != Reason::kEvicted; }
+
+}  // namespace
+
 MemberState DurablePartOf(const Member& member) {
   return {member.id.incarnation, member.alive, member.ready, member.reason, member.text, member.tokens};
 }
@@ -73,7 +80,7 @@ void Membership::Leave(Member* member, Reason reason, std::string text, absl::Ti
 std::vector<WorkerId> Membership::Forget(absl::Time before) {
   std::vector<WorkerId> forgotten;
   for (auto it = members_.begin(); it != members_.end();) {
-    if (!it->second.alive && it->second.left_at <= before) {
+    if (IsForgettable(it->second) && it->second.left_at <= before) {
       forgotten.push_back(it->second.id);
       it = members_.erase(it);
     } else {
@@ -89,7 +96,8 @@ std::uint32_t Membership::AliveCount() const {
 }
 
 bool Membership::IsEligible(const Member& member, absl::Time now, absl::Duration grace) {
-  return member.alive && member.ready && (member.session != 0 || member.restored || now - member.disconnected_at < grace);
+  return member.alive && member.ready &&
+         (member.session != 0 || member.restored || now - member.disconnected_at < grace);
 }
 
 std::vector<Member*> Membership::Eligible(absl::Time now, absl::Duration grace) {
@@ -103,6 +111,7 @@ std::vector<Member*> Membership::Eligible(absl::Time now, absl::Duration grace) 
 std::optional<absl::Time> Membership::NextDeadline(absl::Duration lease, absl::Duration memory) const {
   std::optional<absl::Time> next;
   for (const auto& [name, member] : members_) {
+    if (!member.alive && !IsForgettable(member)) continue;
     const absl::Time due = member.alive ? member.last_seen + lease : member.left_at + memory;
     if (!next || due < *next) next = due;
   }

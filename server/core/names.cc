@@ -15,9 +15,13 @@ const char* ReasonName(Reason reason) {
     case Reason::kGoodbye: return "goodbye";
     case Reason::kRefused: return "refused";
     case Reason::kForgotten: return "forgotten";
+    case Reason::kEvicted: return "evicted";
+    case Reason::kReadmitted: return "readmitted";
     case Reason::kOpened: return "opened";
     case Reason::kReassigned: return "reassigned";
     case Reason::kAborted: return "aborted";
+    case Reason::kJoinsRound: return "joins_round";
+    case Reason::kNextRound: return "next_round";
     case Reason::kFixed: return "fixed";
     case Reason::kWarmup: return "warmup";
     case Reason::kCalibration: return "calibration";
@@ -35,6 +39,8 @@ const char* ReasonName(Reason reason) {
     case Reason::kSpike: return "spike";
     case Reason::kNoGrowth: return "no_growth";
     case Reason::kLastInterval: return "last_interval";
+    case Reason::kDeadline: return "deadline";
+    case Reason::kDeadlineFixed: return "deadline_fixed";
     case Reason::kAllDelivered: return "all_delivered";
     case Reason::kOthersGone: return "others_gone";
     case Reason::kDisconnectGrace: return "disconnect_grace";
@@ -42,8 +48,11 @@ const char* ReasonName(Reason reason) {
     case Reason::kAccepted: return "accepted";
     case Reason::kReplayed: return "replayed";
     case Reason::kLate: return "late";
+    case Reason::kLateApplied: return "late_applied";
     case Reason::kStale: return "stale";
     case Reason::kNonFinite: return "non_finite";
+    case Reason::kNormOutlier: return "norm_outlier";
+    case Reason::kClipped: return "clipped";
     case Reason::kRoundAborted: return "round_aborted";
     case Reason::kFenced: return "fenced";
     case Reason::kWrongRun: return "wrong_run";
@@ -75,6 +84,7 @@ const char* DecisionKindName(DecisionKind kind) {
     case DecisionKind::kMembership: return "membership";
     case DecisionKind::kRound: return "round";
     case DecisionKind::kInterval: return "interval";
+    case DecisionKind::kDeadline: return "deadline";
     case DecisionKind::kClose: return "close";
     case DecisionKind::kAdmission: return "admission";
     case DecisionKind::kRun: return "run";
@@ -88,6 +98,7 @@ const char* PushOutcomeName(PushOutcome outcome) {
     case PushOutcome::kLate: return "late";
     case PushOutcome::kStale: return "stale";
     case PushOutcome::kNonFinite: return "non_finite";
+    case PushOutcome::kNormOutlier: return "norm_outlier";
     case PushOutcome::kRoundAborted: return "round_aborted";
   }
   return "unknown";

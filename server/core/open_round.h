@@ -17,7 +17,7 @@ namespace autoloco::server {
 
 struct RoundEntry {
   Incarnation incarnation = 0;  // the life that may deliver
-  Assignment assignment;
+  Assignment assignment;  // its round is an earlier one where the work goes on past its own round (late deltas)
   bool delivered = false;
   bool rejected = false;  // its delta arrived and will not count
   // Where delivered.
@@ -25,6 +25,7 @@ struct RoundEntry {
   std::string payload_digest;
   std::uint64_t payload_bytes = 0;
   IntervalReport report;
+  double clip = 1;  // below 1: what the delta is scaled by (norm_admission.h)
   std::optional<EvaluationPart> evaluation;  // its part of the held-out loss, once it came
   // Once the round has closed, where it is part of the sum (combination.h).
   double share = 0;
@@ -46,8 +47,10 @@ struct RoundState {
 
   // The push that `entry` of `worker` has delivered.
   PushKey KeyOf(const std::string& worker, const RoundEntry& entry) const {
-    return {{worker, entry.delivered_by}, number, 0};
+    return {{worker, entry.delivered_by}, entry.assignment.round, 0};
   }
+  // Whether the entry's work began in an earlier round: it may still count, and nobody waits for it.
+  bool IsLate(const RoundEntry& entry) const { return entry.assignment.round < number; }
   std::uint32_t DeliveredCount() const {
     std::uint32_t count = 0;
     for (const auto& [name, entry] : entries) count += entry.delivered ? 1 : 0;
@@ -56,10 +59,26 @@ struct RoundState {
 };
 
 struct OpenRound : RoundState {
+  // When things happened to one worker's part.
+  struct Times {
+    absl::Time assigned_at;
+    absl::Time delivered_at;  // meaningful where it has delivered
+    absl::Time reported_at;   // meaningful where steps_done > 0
+    std::uint32_t steps_done = 0;
+  };
+
   absl::Time opened_at;          // where restored: of the restart
   absl::Time first_delivery_at;  // meaningful once delivered > 0; where restored: of the restart at the earliest
   absl::Time last_delivery_at;
   bool restored = false;  // a restart came between: its times say nothing of the workers
+  std::map<std::string, Times> times;  // by worker name; only of what was assigned since the restart
+  bool deadline_told = false;
+
+  // Those of the opening where nothing is known.
+  Times TimesOf(const std::string& worker) const {
+    const auto it = times.find(worker);
+    return it == times.end() ? Times{opened_at, opened_at, opened_at} : it->second;
+  }
 };
 
 }  // namespace autoloco::server

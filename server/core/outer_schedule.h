@@ -62,6 +62,7 @@ struct OuterSettings {
   OuterCorrection correction = OuterCorrection::kNone;
   double reference_learning_rate_sum = 0;  // of the round that needs no correction; not above 0: nothing is corrected
   bool final_average = false;              // the run's last step moves to the mean of the workers
+  bool equal_votes = false;                // median and trimmed mean: every contributor has the same share
 };
 
 // One outer step. Where factors.plain is false they replace the momentum.

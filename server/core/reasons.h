@@ -9,7 +9,7 @@
 namespace autoloco::server {
 
 // Why the core did what it did: the same words in the log, in `autoloco status` and as a metric label.
-enum class DecisionKind { kMembership, kRound, kInterval, kClose, kAdmission, kRun };
+enum class DecisionKind { kMembership, kRound, kInterval, kDeadline, kClose, kAdmission, kRun };
 enum class Reason {
   // kMembership
   kJoined,
@@ -21,10 +21,14 @@ enum class Reason {
   kGoodbye,
   kRefused,
   kForgotten,  // an hour after it left
+  kEvicted,    // by the operator
+  kReadmitted,
   // kRound
   kOpened,
   kReassigned,  // strict mode: the successor of a lost worker takes over its interval
   kAborted,     // every assigned worker is gone and none delivered
+  kJoinsRound,  // came in the middle, with work that fits what is left
+  kNextRound,   // came when too little was left
   // kInterval: what the length of the next interval follows
   kFixed,
   kWarmup,        // the reference interval until the inner warm-up is over
@@ -43,6 +47,9 @@ enum class Reason {
   kSpike,         // the last round's loss or delta jumped: interval and momentum are halved
   kNoGrowth,      // a spike was lately
   kLastInterval,  // cut to end with the run
+  // kDeadline, and kClose when it has passed
+  kDeadline,       // learned from the arrivals of a quorum
+  kDeadlineFixed,  // the operator's
   // kClose
   kAllDelivered,
   kOthersGone,       // all that can still deliver have delivered
@@ -52,8 +59,11 @@ enum class Reason {
   kAccepted,
   kReplayed,
   kLate,
+  kLateApplied,  // counts in a later round
   kStale,
   kNonFinite,
+  kNormOutlier,
+  kClipped,  // counts, scaled down to the limit of the norm
   kRoundAborted,
   kFenced,
   kWrongRun,

@@ -41,15 +41,17 @@ RoundRecord OpenRecord(Round round, std::uint64_t first_inner_step, const Interv
   return record;
 }
 
-CommitPlan PlanCommit(const OuterSettings& settings, bool last, OpenRound* round) {
+CommitPlan PlanCommit(const OuterSettings& settings, const CommitOptions& options, OpenRound* round) {
   std::vector<WorkDone> work;
   std::vector<std::pair<const std::string, RoundEntry>*> delivered;
   for (auto& named : round->entries) {
     if (!named.second.delivered) continue;
-    work.push_back({named.second.report.tokens, named.second.report.learning_rate_sum, 0});
+    work.push_back({named.second.report.tokens, named.second.report.learning_rate_sum,
+                    static_cast<std::uint32_t>(round->number - named.second.assignment.round)});
     delivered.push_back(&named);
   }
-  const Combination combination = CombineWork(work, {});
+  const Combination combination =
+      CombineWork(work, {options.staleness_max, options.staleness_discount, settings.equal_votes});
 
   CommitPlan plan;
   plan.commit.round = round->number;
@@ -64,12 +66,12 @@ CommitPlan PlanCommit(const OuterSettings& settings, bool last, OpenRound* round
       plan.left_out.push_back({name, round->KeyOf(name, entry), WhyLeftOut(part.left_out)});
       continue;
     }
-    plan.commit.contributions.push_back({round->KeyOf(name, entry), part.weight});
+    plan.commit.contributions.push_back({round->KeyOf(name, entry), part.weight * entry.clip});
     record.worker_steps += entry.report.inner_steps;
     record.tokens += entry.report.tokens;
   }
   plan.commit.step =
-      MakeOuterStep(settings, {combination.learning_rate_sum, record.momentum_scale, last});
+      MakeOuterStep(settings, {combination.learning_rate_sum, record.momentum_scale, options.last});
   record.learning_rate_sum = combination.learning_rate_sum;
   record.ratio = plan.commit.step.ratio;
   record.factors = plan.commit.step.factors;
@@ -89,7 +91,8 @@ void FinishRecord(const CommitStats& stats, absl::Duration duration, OpenRound* 
   for (const auto& [name, entry] : round->entries) {
     const auto norm = stats.delta_norm_by_worker.find(name);
     if (entry.share > 0 && norm != stats.delta_norm_by_worker.end()) {
-      deltas.push_back({entry.share, entry.weight, norm->second * norm->second});
+      const double counted = norm->second * entry.clip;
+      deltas.push_back({entry.share, entry.weight, counted * counted});
     }
   }
   RoundRecord& record = round->record;

@@ -3,6 +3,7 @@
 #ifndef AUTOLOCO_SERVER_CORE_ROUND_CONTROL_H_
 #define AUTOLOCO_SERVER_CORE_ROUND_CONTROL_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -29,9 +30,14 @@ struct CommitPlan {
   std::vector<LeftOutDelta> left_out;  // delivered, and yet not part of the sum
 };
 
+struct CommitOptions {
+  bool last = false;                // the run ends with this round
+  std::uint32_t staleness_max = 0;  // of deltas that are counted (combination.h)
+  double staleness_discount = 1;
+};
 // Weighs the deliveries, in name order, and makes the outer step; fills the shares of `round`'s entries and the work's
-// part of its record. `last`: the run ends with this round. REQUIRES: something was delivered.
-CommitPlan PlanCommit(const OuterSettings& settings, bool last, OpenRound* round);
+// part of its record. REQUIRES: something was delivered.
+CommitPlan PlanCommit(const OuterSettings& settings, const CommitOptions& options, OpenRound* round);
 
 // Fills what the commit saw into round->record.
 void FinishRecord(const CommitStats& stats, absl::Duration duration, OpenRound* round);

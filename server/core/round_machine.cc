@@ -23,7 +23,7 @@ CoreState RoundMachine::DurableState() const { return impl_->DurableState(); }
 const std::vector<RoundRecord>& RoundMachine::History() const { return impl_->History(); }
 
 RoundMachine::Impl::Impl(const CoreConfig& config, const CoreState& state, absl::Time now)
-    : config_(config), now_(now), state_(state.run), evaluations_(state.run.evaluations) {
+    : config_(config), now_(now), state_(state.run), evaluations_(state.run.evaluations), speeds_(config.speed) {
   waiting_since_ = now;
   Restore(state);
 }
@@ -33,14 +33,16 @@ void RoundMachine::Impl::Step(absl::Time now, const Event& event, std::vector<Ef
   now_ = now;
   if (const auto* stored = std::get_if<RecordsStored>(&event)) outbox_.Stored(stored->sequence, effects);
   if (std::exchange(commit_again_, false)) Emit(StartCommit{*round_.decision});
+  timer_fired_ = std::holds_alternative<TimerFired>(event);
   std::visit([this](const auto& one) { On(one); }, event);
   Advance();
   if (std::exchange(run_changed_, false)) Record(RunRecord{state_, participants_, data_});
   outbox_.Add(std::exchange(records_, {}), std::exchange(effects_, {}), effects);
 }
 
-// Leases expire here only: the shell posts TimerFired after the events that were waiting, so that a server that was
-// held up does not take silent workers for dead before it has read what they sent.
+// Leases expire here only, and rounds close by their deadline in this step only: the shell posts TimerFired after the
+// events that were waiting, so that a server that was held up does not take silent workers for dead before it has read
+// what they sent.
 void RoundMachine::Impl::On(const TimerFired&) { ExpireLeases(); }
 
 void RoundMachine::Impl::On(const ShutdownRequested& shutdown) {
@@ -66,6 +68,7 @@ void RoundMachine::Impl::Advance() {
     StartFinishing();
   }
   CloseRoundIfDone();
+  TellDeadline();
   OpenRoundIfReady();
   FinishIfEvaluated();
   UpdateWaiting();
@@ -119,7 +122,7 @@ std::optional<absl::Time> RoundMachine::Impl::NextDeadline() const {
   if (ended_) return next;
   // A finished run that was started again: nothing will come, it only has to end.
   if (phase_ == RunPhase::kWaiting && state_.inner_steps_done >= config_.interval.total_inner_steps) return now_;
-  consider(GraceDeadline());
+  consider(Deadline().at);
   if (waiting_since_) consider(*waiting_since_ + config_.join_timeout);
   if (phase_ == RunPhase::kFinishing) consider(finish_deadline_);
   return next;

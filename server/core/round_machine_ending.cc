@@ -1,4 +1,6 @@
 // The end of a run: the last evaluation, the last checkpoint, the last word to everybody.
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "server/core/round_machine_impl.h"
@@ -76,12 +78,18 @@ void RoundMachine::Impl::StartCheckpointOf() {
   Emit(std::move(start));
 }
 
+// A commit from version `version` on may need deltas that began in earlier rounds.
+Round RoundMachine::Impl::FirstRoundKept(Version version) const {
+  const std::uint64_t earlier = config_.late.apply ? config_.late.versions_max : 0;
+  return version - std::min(version, earlier);
+}
+
 void RoundMachine::Impl::On(const CheckpointDone& done) {
   AUTOLOCO_CHECK(checkpoints_under_way_ > 0);
   checkpoints_under_way_--;
   if (done.status.ok()) {
     // What the one before covers is twice stored now, and need not be replayed any more.
-    if (checkpoint_stored_) Emit(DropSpooledBefore{*checkpoint_stored_});
+    if (checkpoint_stored_) Emit(DropSpooledBefore{FirstRoundKept(*checkpoint_stored_)});
     checkpoint_stored_ = done.version;
     Record(CheckpointRecord{done.version});
   } else {

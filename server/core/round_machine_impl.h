@@ -20,11 +20,14 @@
 #include "server/core/events.h"
 #include "server/core/interval_policy.h"
 #include "server/core/membership.h"
+#include "server/core/norm_admission.h"
 #include "server/core/open_round.h"
 #include "server/core/push_register.h"
 #include "server/core/records.h"
+#include "server/core/round_deadline.h"
 #include "server/core/round_machine.h"
 #include "server/core/types.h"
+#include "server/core/worker_speed.h"
 
 namespace autoloco::server {
 
@@ -46,12 +49,20 @@ class RoundMachine::Impl {
     std::uint64_t payload_bytes = 0;
     IntervalReport report;
   };
+  // Work that goes on past its round, since late deltas count.
+  struct LateWork {
+    RoundEntry entry;
+    OpenRound::Times times;
+  };
   // How the run is to end, once the last checkpoint is written.
   struct Ending {
     int exit_code = 0;
     Reason reason = Reason::kCompleted;
     std::string text;
   };
+
+  // round_machine_status.cc
+  void FillDeadline(RunStatus* status) const;
 
   // round_machine_sessions.cc
   void On(const HelloReceived& hello);
@@ -95,9 +106,12 @@ class RoundMachine::Impl {
   void RefusePushWith(Ticket ticket, const PushKey& key, Reason reason, absl::Status status);
   void AnswerPushWith(Ticket ticket, const PendingPush& push, PushOutcome outcome, std::string text);
   static PendingPush PendingOf(const PushOpened& push);
-  void Deliver(Ticket ticket, const PendingPush& push);
+  void Deliver(Ticket ticket, const PendingPush& push, const NormVerdict& verdict);
+  void Reject(Ticket ticket, const PendingPush& push, PushOutcome outcome, std::string text);
   void DropPendingPush(const PushKey& key);
   bool HasPendingPush(const std::string& worker) const;
+  const RoundEntry* EntryOf(const PushKey& key) const;
+  bool WillTakeLate(const PushKey& key) const;
 
   // round_machine.cc
   void On(const RecordsStored&) {}  // Step has told the outbox
@@ -123,9 +137,26 @@ class RoundMachine::Impl {
   void AbortRound();
   void EndRound();
   bool IsMissing(const std::string& name, const RoundEntry& entry) const;
-  std::optional<absl::Time> GraceDeadline() const;
   void BeginEvaluation(std::uint32_t parts);
   void FinishEvaluation();
+
+  // round_machine_elastic.cc
+  void On(const EvictAsked& asked);
+  std::vector<WorkerSpeeds::Share> ShareOut(const std::vector<std::string>& names) const;
+  static std::string SharesText(const std::vector<WorkerSpeeds::Share>& shares, std::uint32_t steps);
+  bool CarryOver(const Member& member);
+  void KeepLateWork();
+  bool IsWaitedFor(const RoundEntry& entry) const;
+  void JoinOpenRound(const Member& member);
+  std::optional<absl::Time> ExpectedClose() const;
+  AwaitedWork AwaitedOf(const std::string& name, const RoundEntry& entry) const;
+  RoundDeadline Deadline() const;
+  void TellDeadline();
+  NormVerdict JudgeNormOf(const PendingPush& push, double norm) const;
+  void LearnFromDelivery(const std::string& name, const RoundEntry& entry);
+  void LearnFromProgress(const std::string& name, const Progress& progress);
+  absl::Status Evict(const std::string& name);
+  absl::Status Readmit(const std::string& name);
 
   // round_machine_ending.cc
   void On(const CheckpointDone& done);
@@ -136,6 +167,7 @@ class RoundMachine::Impl {
   void End(Ending ending);
   void EndIfStored();
   void StartCheckpointOf();
+  Round FirstRoundKept(Version version) const;
 
   // round_machine_records.cc. Everything that DurableState holds is recorded in the step that changes it; of state_,
   // participants_ and data_ it is enough to set run_changed_.
@@ -161,6 +193,7 @@ class RoundMachine::Impl {
   std::vector<Effect> effects_;
   std::vector<server::Record> records_;
   bool run_changed_ = false;
+  bool timer_fired_ = false;
   DurableOutbox outbox_;
 
   RunPhase phase_ = RunPhase::kWaiting;
@@ -175,6 +208,9 @@ class RoundMachine::Impl {
   std::map<Ticket, PendingPush> pending_;
   PushRegister register_;
   EvaluationBook evaluations_;
+  WorkerSpeeds speeds_;                       // learned anew after a restart
+  std::map<std::string, double> last_shares_;  // of the last commit, by worker
+  std::map<std::string, LateWork> carried_;    // from the last round to the next one
 
   std::uint32_t last_applied_ = 0;
   std::optional<absl::Time> waiting_since_;  // too few workers since then

@@ -19,12 +19,17 @@ Reason ReasonOf(PushOutcome outcome) {
     case PushOutcome::kStale: return Reason::kStale;
     case PushOutcome::kNonFinite: return Reason::kNonFinite;
     case PushOutcome::kRoundAborted: return Reason::kRoundAborted;
+    case PushOutcome::kNormOutlier: return Reason::kNormOutlier;
   }
   return Reason::kMalformed;
 }
 
 // The round stays open: its deltas count after the restart.
 absl::Status ServerEnds() { return absl::UnavailableError("the server is shutting down; push again when it is back"); }
+
+absl::Status ComesTooSoon() {
+  return absl::UnavailableError("the round has closed, and the next one, which takes late deltas, is not open yet");
+}
 
 Reason ReasonOf(const absl::Status& status) {
   switch (status.code()) {
@@ -146,7 +151,11 @@ bool RoundMachine::Impl::AnswerIfRecorded(const PushOpened& push, const PushKey&
 
 // Answers a push whose round takes no delta any more; its bytes need not come.
 bool RoundMachine::Impl::AnswerIfClosed(const PushOpened& push, const PushKey& key) {
-  if (push.round == state_.version && phase_ == RunPhase::kTraining) return false;
+  if (EntryOf(key) != nullptr || (push.round == state_.version && phase_ == RunPhase::kTraining)) return false;
+  if (WillTakeLate(key)) {
+    RefusePushWith(push.ticket, key, Reason::kLate, ComesTooSoon());
+    return true;
+  }
   if (push.round == state_.version && ending_) {
     RefusePushWith(push.ticket, key, Reason::kShutdown, ServerEnds());
     return true;
@@ -190,9 +199,18 @@ void RoundMachine::Impl::On(const PushVerified& verified) {
     return;
   }
   On(WorkerHeard{{config_.run_id, push.key.worker}});
-  const bool open = phase_ == RunPhase::kTraining && push.key.round == round_.number;
-  if (open && verified.finite) {
-    Deliver(verified.ticket, push);
+  const bool open = EntryOf(push.key) != nullptr || (phase_ == RunPhase::kTraining && push.key.round == round_.number);
+  if (open && !verified.finite) {
+    Reject(verified.ticket, push, PushOutcome::kNonFinite, absl::StrCat(verified.non_finite, " is not finite"));
+    return;
+  }
+  if (open) {
+    const NormVerdict verdict = JudgeNormOf(push, verified.norm);
+    if (verdict.admitted) {
+      Deliver(verified.ticket, push, verdict);
+    } else {
+      Reject(verified.ticket, push, PushOutcome::kNormOutlier, verdict.text);
+    }
     return;
   }
   Emit(DropPayload{verified.ticket});
@@ -200,23 +218,27 @@ void RoundMachine::Impl::On(const PushVerified& verified) {
     RefusePushWith(verified.ticket, push.key, Reason::kShutdown, ServerEnds());
     return;
   }
-  if (!open) {
-    const bool aborted = phase_ == RunPhase::kWaiting && push.key.round == state_.version;
-    AnswerPushWith(verified.ticket, push,
-                   aborted ? PushOutcome::kRoundAborted : PushOutcome::kLate,
-                   absl::StrCat("round ", push.key.round, aborted ? " was aborted" : " has closed"));
+  if (WillTakeLate(push.key)) {
+    RefusePushWith(verified.ticket, push.key, Reason::kLate, ComesTooSoon());
     return;
   }
+  const bool aborted = phase_ == RunPhase::kWaiting && push.key.round == state_.version;
+  AnswerPushWith(verified.ticket, push, aborted ? PushOutcome::kRoundAborted : PushOutcome::kLate,
+                 absl::StrCat("round ", push.key.round, aborted ? " was aborted" : " has closed"));
+}
+
+// A delta of the open round that came whole and is unfit.
+void RoundMachine::Impl::Reject(Ticket ticket, const PendingPush& push, PushOutcome outcome, std::string text) {
+  Emit(DropPayload{ticket});
   const auto entry = round_.entries.find(push.key.worker.name);
   if (entry != round_.entries.end() && entry->second.incarnation == push.key.worker.incarnation) {
     entry->second.rejected = true;
     RecordEntry(push.key.worker.name);
   }
-  AnswerPushWith(verified.ticket, push, PushOutcome::kNonFinite,
-                 absl::StrCat(verified.non_finite, " is not finite"));
+  AnswerPushWith(ticket, push, outcome, std::move(text));
 }
 
-void RoundMachine::Impl::Deliver(Ticket ticket, const PendingPush& push) {
+void RoundMachine::Impl::Deliver(Ticket ticket, const PendingPush& push, const NormVerdict& verdict) {
   const auto it = round_.entries.find(push.key.worker.name);
   if (it == round_.entries.end() || it->second.incarnation != push.key.worker.incarnation) {
     Emit(DropPayload{ticket});
@@ -232,8 +254,16 @@ void RoundMachine::Impl::Deliver(Ticket ticket, const PendingPush& push) {
   entry.payload_digest = push.payload_digest;
   entry.payload_bytes = push.payload_bytes;
   entry.report = push.report;
+  entry.clip = verdict.scale;
+  LearnFromDelivery(push.key.worker.name, entry);
   RecordEntry(push.key.worker.name);
-  AnswerPushWith(ticket, push, PushOutcome::kAccepted, "");
+  if (verdict.scale < 1) Decide(DecisionKind::kAdmission, Reason::kClipped, push.key.worker, verdict.text);
+  std::string text = verdict.text;
+  if (round_.IsLate(entry)) {
+    text = absl::StrCat("late: it counts in round ", round_.number, text.empty() ? "" : "; ", text);
+    Decide(DecisionKind::kAdmission, Reason::kLateApplied, push.key.worker, text);
+  }
+  AnswerPushWith(ticket, push, PushOutcome::kAccepted, std::move(text));
 }
 
 void RoundMachine::Impl::On(const PushCancelled& cancelled) {
@@ -308,7 +338,7 @@ void RoundMachine::Impl::DropPendingPush(const PushKey& key) {
 
 bool RoundMachine::Impl::HasPendingPush(const std::string& worker) const {
   for (const auto& [ticket, push] : pending_) {
-    if (push.key.worker.name == worker && push.key.round == round_.number) return true;
+    if (push.key.worker.name == worker && EntryOf(push.key) != nullptr) return true;
   }
   return false;
 }

@@ -32,21 +32,26 @@ void RoundMachine::Impl::StartTraining(const std::vector<Member*>& members) {
   round_.record = OpenRecord(round_.number, state_.inner_steps_done, decision);
   interval_text_ = TextOf(decision);
   std::vector<std::string> names;
-  for (Member* member : members) {
-    names.push_back(member->id.name);
-    RoundEntry& entry = round_.entries[member->id.name];
-    entry.incarnation = member->id.incarnation;
-    entry.assignment = NextAssignment(member->id.name, round_.inner_steps);
+  for (const Member* member : members) {
+    if (!CarryOver(*member)) names.push_back(member->id.name);
+  }
+  carried_.clear();
+  const std::vector<WorkerSpeeds::Share> shares = ShareOut(names);
+  for (const WorkerSpeeds::Share& share : shares) {
+    RoundEntry& entry = round_.entries[share.worker];
+    entry.incarnation = members_.Find(share.worker)->id.incarnation;
+    entry.assignment = NextAssignment(share.worker, share.steps);
+    round_.times[share.worker].assigned_at = now_;
   }
   if (config_.strict && participants_.empty()) participants_.insert(names.begin(), names.end());
-  BeginEvaluation(static_cast<std::uint32_t>(members.size()));
+  if (!names.empty()) BeginEvaluation(static_cast<std::uint32_t>(names.size()));
   RecordOpening();
-  Decide(DecisionKind::kInterval, decision.reason, {},
-         absl::StrCat(decision.steps, " inner steps: ", decision.text));
+  Decide(DecisionKind::kInterval, decision.reason, {}, absl::StrCat(decision.steps, " inner steps: ", decision.text));
   Decide(DecisionKind::kRound, Reason::kOpened, {},
-         absl::StrCat(round_.inner_steps, " inner steps for ", absl::StrJoin(names, ", ")));
-  for (const Member* member : members) {
-    if (member->session != 0) Emit(SendAssignment{member->session, round_.entries[member->id.name].assignment});
+         absl::StrCat(round_.inner_steps, " inner steps for ", SharesText(shares, round_.inner_steps)));
+  for (const std::string& name : names) {
+    const Member* member = members_.Find(name);
+    if (member->session != 0) Emit(SendAssignment{member->session, round_.entries[name].assignment});
   }
 }
 
@@ -78,6 +83,7 @@ void RoundMachine::Impl::BeginEvaluation(std::uint32_t parts) {
   evaluations_.Begin(state_.version, state_.inner_steps_done, parts);
   std::uint32_t part = 0;
   for (auto& [name, entry] : round_.entries) {
+    if (round_.IsLate(entry)) continue;
     entry.assignment.evaluation_part = part++;
     entry.assignment.evaluation_parts = parts;
   }
@@ -110,7 +116,7 @@ void RoundMachine::Impl::CloseRoundIfDone() {
   std::vector<std::string> missing;
   std::vector<std::string> awaited;
   for (const auto& [name, entry] : round_.entries) {
-    if (entry.delivered) continue;
+    if (entry.delivered || !IsWaitedFor(entry)) continue;
     (IsMissing(name, entry) ? missing : awaited).push_back(name);
   }
   if (missing.empty() && awaited.empty()) {
@@ -121,30 +127,18 @@ void RoundMachine::Impl::CloseRoundIfDone() {
     if (awaited.empty()) AbortRound();
   } else if (awaited.empty()) {
     CloseRound(Reason::kOthersGone, absl::StrCat("without ", absl::StrJoin(missing, ", ")));
-  } else if (const auto deadline = GraceDeadline(); deadline && now_ >= *deadline) {
-    CloseRound(Reason::kDisconnectGrace, absl::StrCat("without ", absl::StrJoin(awaited, ", ")));
+  } else if (const RoundDeadline deadline = Deadline(); timer_fired_ && deadline.at && now_ >= *deadline.at) {
+    missing.insert(missing.end(), awaited.begin(), awaited.end());
+    CloseRound(deadline.reason, absl::StrCat("without ", absl::StrJoin(missing, ", "), "; ", deadline.text));
   }
-}
-
-// When the round closes without those it still awaits: only when some delta is there and all of the awaited have broken
-// sessions and no push under way.
-std::optional<absl::Time> RoundMachine::Impl::GraceDeadline() const {
-  if (phase_ != RunPhase::kTraining || config_.strict || round_.DeliveredCount() == 0) return std::nullopt;
-  std::optional<absl::Time> latest;
-  for (const auto& [name, entry] : round_.entries) {
-    if (entry.delivered || IsMissing(name, entry)) continue;
-    const Member* member = members_.Find(name);
-    if (member->session != 0 || member->restored || HasPendingPush(name)) return std::nullopt;
-    const absl::Time due = std::max(round_.last_delivery_at, member->disconnected_at) + config_.disconnect_grace;
-    if (!latest || due > *latest) latest = due;
-  }
-  return latest;
 }
 
 void RoundMachine::Impl::CloseRound(Reason reason, std::string text) {
   phase_ = RunPhase::kCommitting;
   Decide(DecisionKind::kClose, reason, {}, std::move(text));
-  CommitPlan plan = PlanCommit(config_.outer, EndsWithThisRound(), &round_);
+  CommitPlan plan = PlanCommit(
+      config_.outer, {EndsWithThisRound(), config_.late.apply ? config_.late.versions_max : 0, config_.late.discount},
+      &round_);
   for (const CommitPlan::LeftOutDelta& left_out : plan.left_out) {
     Decide(DecisionKind::kClose, Reason::kLeftOut, {left_out.worker, round_.entries[left_out.worker].incarnation},
            absl::StrCat("its delta is not part of the sum: ", left_out.why));
@@ -193,8 +187,10 @@ void RoundMachine::Impl::On(const CommitDone& done) {
   last_applied_ = round_.record.contributors;
   FinishRecord(done.stats, now_ - round_.opened_at, &round_);
   const bool over = EndsWithThisRound();
+  last_shares_.clear();
   for (const auto& [name, entry] : round_.entries) {
     if (entry.share == 0) continue;
+    last_shares_[name] = entry.share;
     state_.worker_inner_steps += entry.report.inner_steps;
     Member* member = members_.Find(name);
     if (member == nullptr) continue;
@@ -207,6 +203,7 @@ void RoundMachine::Impl::On(const CommitDone& done) {
   state_.history.push_back(round_.record);
   register_.Trim(round_.number);
   run_changed_ = true;
+  KeepLateWork();
   Record(RoundCommittedRecord{round_.number, done.params_digest, done.stats, round_.record});
   Emit(RoundCommitted{round_.number, last_applied_, static_cast<std::uint32_t>(round_.entries.size()),
                       now_ - round_.opened_at, round_.last_delivery_at - round_.first_delivery_at, done.params_digest,

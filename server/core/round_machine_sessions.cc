@@ -32,6 +32,15 @@ absl::Status RoundMachine::Impl::CheckHello(const HelloReceived& hello) const {
   if (!IsValidWorkerName(hello.sender.worker.name)) {
     return absl::InvalidArgumentError("worker name: want [a-zA-Z0-9_.-]{1,64}");
   }
+  // A life that this start has not given out is of a run that went on before: its versions must not be lost in silence.
+  const Incarnation incarnation = hello.sender.worker.incarnation;
+  const bool given_out = incarnation >= config_.first_incarnation && incarnation < state_.next_incarnation;
+  if (config_.began_anew && incarnation != 0 && !given_out) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "run lost: the server has begun run ", config_.run_id, " anew, and ", hello.sender.worker.name, "#", incarnation,
+        " has taken part in it before: start the server with the state folder as it was (or from a checkpoint, "
+        "--resume=PATH); to give that progress up, restart the workers"));
+  }
   if (Stopping() && phase_ != RunPhase::kDone) return absl::UnavailableError("the server is shutting down");
   return absl::OkStatus();
 }
@@ -44,6 +53,7 @@ absl::Status RoundMachine::Impl::CheckRoomFor(const std::string& name) const {
     return absl::FailedPreconditionError(absl::StrCat(
         "strict run: its workers are ", absl::StrJoin(participants_, ", "), "; ", name, " is not one of them"));
   }
+  if (known != nullptr && !known->alive && known->reason == Reason::kEvicted) return absl::PermissionDeniedError(known->text);
   if (takes_over) return absl::OkStatus();
   const std::uint32_t alive = members_.AliveCount();
   if (config_.strict && participants_.empty() && alive >= config_.min_workers) {
@@ -144,6 +154,7 @@ void RoundMachine::Impl::Reconnect(const HelloReceived& hello) {
   Decide(DecisionKind::kMembership, Reason::kReconnected, id, "");
   Welcome(hello, member);
   ResendAssignment(*member);
+  JoinOpenRound(*member);
   if (ended_) Emit(SendDrain{member->session, phase_ == RunPhase::kDone, "the run is complete"});
 }
 
@@ -206,6 +217,7 @@ void RoundMachine::Impl::On(const ReadyReceived& ready) {
     Decide(DecisionKind::kRound, Reason::kReassigned, member->id, "");
     Emit(SendAssignment{member->session, it->second.assignment});
   }
+  JoinOpenRound(*member);
 }
 
 void RoundMachine::Impl::On(const ProgressReceived& progress) {
@@ -213,6 +225,7 @@ void RoundMachine::Impl::On(const ProgressReceived& progress) {
   if (member == nullptr) return;
   member->progress = progress.progress;
   member->progress.evaluation.reset();
+  LearnFromProgress(member->id.name, member->progress);
   const auto& part = progress.progress.evaluation;
   const auto entry = round_.entries.find(member->id.name);
   if (part && entry != round_.entries.end() && evaluations_.Add(member->id.name, *part)) {
@@ -255,6 +268,7 @@ void RoundMachine::Impl::ExpireLeases() {
   }
   for (const WorkerId& id : members_.Forget(now_ - absl::Hours(1))) {
     Record(MemberForgottenRecord{id.name});
+    speeds_.Forget(id.name);
     Decide(DecisionKind::kMembership, Reason::kForgotten, id, "");
   }
 }

@@ -22,6 +22,18 @@ WorkerState StateOf(const Member& member) {
 
 }  // namespace
 
+void RoundMachine::Impl::FillDeadline(RunStatus* status) const {
+  const RoundDeadline deadline = Deadline();
+  status->quorum = deadline.quorum;
+  status->opened_at = round_.opened_at;
+  status->deadline = deadline.at;
+  if (deadline.at) {
+    status->deadline_reason = absl::StrCat(ReasonName(deadline.reason), ": ", deadline.text);
+  } else if (deadline.quorum > 0 && status->contributed < deadline.quorum) {
+    status->deadline_reason = absl::StrCat("none before ", deadline.quorum, " deltas are in");
+  }
+}
+
 RunStatus RoundMachine::Impl::Status() const {
   RunStatus status;
   status.phase = phase_;
@@ -40,6 +52,7 @@ RunStatus RoundMachine::Impl::Status() const {
   if (phase_ == RunPhase::kTraining || phase_ == RunPhase::kCommitting) {
     status.assigned = static_cast<std::uint32_t>(round_.entries.size());
     status.contributed = round_.DeliveredCount();
+    FillDeadline(&status);
     status.reason =
         waiting_since_ ? WaitingText() : absl::StrCat(status.contributed, " of ", status.assigned, " deltas are in");
   } else if (ending_) {
@@ -62,6 +75,9 @@ RunStatus RoundMachine::Impl::Status() const {
     worker.tokens_per_second = member.progress.tokens_per_second;
     worker.compute_share = member.progress.compute_share;
     worker.tokens = member.tokens;
+    const auto share = last_shares_.find(name);
+    worker.share = share == last_shares_.end() ? 0 : share->second;
+    worker.step_seconds = speeds_.StepSeconds(name).value_or(0);
     worker.last_seen = member.last_seen;
     worker.reason =
         member.alive ? "" : absl::StrCat(ReasonName(member.reason), member.text.empty() ? "" : ": ", member.text);

@@ -61,7 +61,7 @@ struct IntervalReport {
 };
 
 // What became of a push that arrived whole.
-enum class PushOutcome { kAccepted, kLate, kStale, kNonFinite, kRoundAborted };
+enum class PushOutcome { kAccepted, kLate, kStale, kNonFinite, kRoundAborted, kNormOutlier };
 
 // One interval of work; Assignment of parameter_server.proto says what each number means.
 struct Assignment {
@@ -157,6 +157,8 @@ struct WorkerStatus {
   double tokens_per_second = 0;
   double compute_share = 0;
   std::uint64_t tokens = 0;  // of all its accepted deltas
+  double share = 0;          // in the last commit
+  double step_seconds = 0;   // as measured; 0: not known
   absl::Time last_seen;
   std::string reason;
 };
@@ -175,6 +177,10 @@ struct RunStatus {
   std::uint32_t assigned = 0;
   std::uint32_t contributed = 0;
   std::uint32_t applied = 0;
+  std::uint32_t quorum = 0;            // deltas of the open round that set its deadline
+  absl::Time opened_at;                // meaningful while a round is open
+  std::optional<absl::Time> deadline;  // of the open round
+  std::string deadline_reason;         // why it is then, with the numbers behind it
   std::uint64_t rounds_committed = 0;
   std::uint64_t rounds_aborted = 0;
   std::uint64_t worker_inner_steps = 0;

@@ -59,6 +59,17 @@ absl::StatusOr<v1::Status> AdminClient::GetStatus(absl::Duration timeout) const 
   return reply;
 }
 
+absl::Status AdminClient::Evict(const std::string& worker, bool readmit, absl::Duration timeout) const {
+  grpc::ClientContext context;
+  context.set_deadline(DeadlineAfter(timeout));
+  v1::EvictRequest request;
+  request.set_worker(worker);
+  request.set_readmit(readmit);
+  v1::EvictReply reply;
+  const grpc::Status status = stub_->Evict(&context, request, &reply);
+  return status.ok() ? absl::OkStatus() : Explain(status, address_, timeout);
+}
+
 absl::StatusOr<v1::Rounds> AdminClient::GetRounds(absl::Duration timeout) const {
   v1::Rounds all;
   while (true) {

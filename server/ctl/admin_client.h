@@ -22,6 +22,8 @@ class AdminClient {
   absl::StatusOr<v1::Status> GetStatus(absl::Duration timeout) const;
   // Every committed round, asked for in as many calls as it takes; `timeout` holds for each.
   absl::StatusOr<v1::Rounds> GetRounds(absl::Duration timeout) const;
+  // Ends the life of `worker` and keeps its name out, or lets it in again.
+  absl::Status Evict(const std::string& worker, bool readmit, absl::Duration timeout) const;
 
  private:
   AdminClient(std::string address, std::unique_ptr<v1::Admin::Stub> stub);

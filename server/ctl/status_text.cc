@@ -80,6 +80,12 @@ std::string Summary(const v1::Status& status) {
   }
   absl::StrAppendFormat(&text, "workers     %d alive, %d assigned, %d contributed, %d applied in the last commit\n",
                         status.alive(), status.assigned(), status.contributed(), status.applied());
+  if (status.has_deadline_seconds()) {
+    absl::StrAppendFormat(&text, "deadline    in %.1f s: %s\n", std::max(0.0, status.deadline_seconds()),
+                          Printable(status.deadline_reason()));
+  } else if (!status.deadline_reason().empty()) {
+    absl::StrAppend(&text, "deadline    ", Printable(status.deadline_reason()), "\n");
+  }
   absl::StrAppend(&text, "loss        ", LossLine(status), "\n");
   absl::StrAppend(&text, "bytes       ", Bytes(status.bytes_up()), " up, ", Bytes(status.bytes_down()), " down, ",
                   status.parameters(), " parameters\n");
@@ -97,6 +103,7 @@ Row WorkerRow(const v1::WorkerStatus& worker) {
           absl::StrFormat("%.4f", worker.loss()),
           absl::StrFormat("%.0f", worker.tokens_per_second()),
           absl::StrFormat("%.0f %%", 100 * worker.compute_share()),
+          absl::StrFormat("%.3f", worker.share()),
           absl::StrFormat("%.1f s ago", worker.last_seen_seconds()),
           Printable(worker.reason())};
 }
@@ -107,9 +114,9 @@ std::string StatusTable(const v1::Status& status) {
   std::string text = Summary(status);
   if (status.workers_size() == 0) return text;
   std::vector<Row> rows = {
-      {"WORKER", "LIFE", "STATE", "VERSION", "STEPS", "LOSS", "TOKENS/S", "COMPUTING", "HEARD", "REASON"}};
+      {"WORKER", "LIFE", "STATE", "VERSION", "STEPS", "LOSS", "TOKENS/S", "COMPUTING", "SHARE", "HEARD", "REASON"}};
   for (const v1::WorkerStatus& worker : status.workers()) rows.push_back(WorkerRow(worker));
-  return absl::StrCat(text, "\n", Columns(rows, {true, false, true, false, false, false, false, false, false, true}));
+  return absl::StrCat(text, "\n", Columns(rows, {true, false, true, false, false, false, false, false, false, false, true}));
 }
 
 absl::StatusOr<std::string> StatusJson(const v1::Status& status) {

@@ -5,6 +5,8 @@
 //
 //   D     = (((d_1 + d_2) + d_3) + ... + d_n) * (1 / n)     all weights equal 1/n; n = 1: D = d_1
 //   D     = ((w_1 d_1 + w_2 d_2) + ...) + w_n d_n           otherwise, w_i rounded to fp32 once
+//   D     = median or trimmed mean of the n w_i d_i         by coordinate, where asked for (robust_mean.h); n w_i
+//                                                           rounded to fp32 once, and not multiplied where all are 1
 //   b     = mu b + D
 //   theta = theta - eta (D + mu b)                          nesterov
 //   theta = theta - eta b                                   otherwise
@@ -32,6 +34,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/parallel.h"
 #include "common/codec/delta_codec.h"
+#include "server/kernels/robust_mean.h"
 
 namespace autoloco::server {
 
@@ -55,6 +58,7 @@ struct OuterCoefficients {
   double momentum = 0.9;       // mu
   bool nesterov = true;
   std::optional<CorrectedStep> corrected = std::nullopt;  // given: momentum and nesterov do not count
+  CombineRule combine = {};
 };
 
 // What the commit saw. Sums of squares in fp64, in an order that depends on the number of values alone.
@@ -69,8 +73,8 @@ struct OuterStepStatistics {
 // Applies one outer step to `params` and `momentum`, in place.
 // REQUIRES: params.size() == momentum.size(); params, momentum and the payloads do not overlap.
 //
-// INVALID_ARGUMENT: no contribution, a weight that is not positive and finite, weights whose sum is below 1 or above
-// kWeightSumMax (unequal work is weighed by velocity, which gives sums above 1; equal work gives 1),
+// INVALID_ARGUMENT: no contribution, a weight that is not positive and finite, weights whose sum is above kWeightSumMax
+// (equal work gives 1; unequal work is weighed by velocity, which gives more; a clipped delta gives less),
 // coefficients that are not finite, a payload whose block headers do not tile it. Nothing has been changed then.
 // INTERNAL: a block failed its checksum or did not decode. Payloads are verified before they are acknowledged and are
 // immutable since, so this means damaged memory or disk. Some blocks have taken the step and others have not: the
@@ -86,6 +90,9 @@ inline constexpr double kWeightSumMax = 32;
 
 // Whether all weights are the same number and sum to 1: the plain mean is taken then.
 bool HasUniformWeights(std::span<const Contribution> contributions);
+
+// What a delta is scaled by before it votes in a median or trimmed mean: n w_i.
+float VoteScale(std::span<const Contribution> contributions, std::size_t index);
 
 }  // namespace autoloco::server
 

@@ -1,6 +1,7 @@
 #include "server/kernels/outer_step_reference.h"
 
 #include <cmath>
+#include <utility>
 
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
@@ -19,6 +20,17 @@ bool AllFinite(std::span<const float> values) {
     if (!std::isfinite(value)) return false;
   }
   return true;
+}
+
+// The median or trimmed mean of one value.
+float Robust(std::span<const Contribution> contributions, const CombineRule& rule, bool uniform,
+             const std::vector<std::vector<float>>& deltas, std::size_t i) {
+  std::vector<float> values;
+  for (std::size_t c = 0; c < deltas.size(); ++c) {
+    const float value = uniform ? deltas[c][i] : VoteScale(contributions, c) * deltas[c][i];
+    values.push_back(value == 0 ? 0.0f : value);
+  }
+  return CombineValues(rule, std::move(values));
 }
 
 // D of one value. `deltas[c][i]` is value i of contribution c.
@@ -53,7 +65,9 @@ absl::StatusOr<OuterStepStatistics> ApplyOuterStepReference(std::span<const Cont
   const auto eta = static_cast<float>(coefficients.learning_rate);
   const auto mu = static_cast<float>(coefficients.momentum);
   for (std::size_t i = 0; i < params.size(); ++i) {
-    const float d = Mean(contributions, uniform, deltas, i);
+    const float d = coefficients.combine.kind == Combining::kMean
+                        ? Mean(contributions, uniform, deltas, i)
+                        : Robust(contributions, coefficients.combine, uniform, deltas, i);
     float step = 0;
     if (coefficients.corrected) {
       const CorrectedStep& s = *coefficients.corrected;

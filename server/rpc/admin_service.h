@@ -23,6 +23,10 @@ class AdminService final : public v1::Admin::CallbackService {
                                       v1::Rounds* reply) override {
     return new RoundsReactor(context_, request, reply);
   }
+  grpc::ServerUnaryReactor* Evict(grpc::CallbackServerContext*, const v1::EvictRequest* request,
+                                  v1::EvictReply*) override {
+    return new EvictReactor(context_, *request);
+  }
 
  private:
   const RpcContext* const context_;

@@ -108,6 +108,7 @@ v1::PushOutcome ToProto(PushOutcome outcome) {
     case PushOutcome::kLate: return v1::PUSH_OUTCOME_LATE;
     case PushOutcome::kStale: return v1::PUSH_OUTCOME_STALE;
     case PushOutcome::kNonFinite: return v1::PUSH_OUTCOME_NON_FINITE;
+    case PushOutcome::kNormOutlier: return v1::PUSH_OUTCOME_NORM_OUTLIER;
     case PushOutcome::kRoundAborted: return v1::PUSH_OUTCOME_ROUND_ABORTED;
   }
   return v1::PUSH_OUTCOME_UNSPECIFIED;
@@ -183,9 +184,11 @@ void FillWorker(const WorkerStatus& worker, absl::Time now, v1::WorkerStatus* pr
   proto->set_compute_share(worker.compute_share);
   proto->set_last_seen_seconds(absl::ToDoubleSeconds(now - worker.last_seen));
   proto->set_reason(worker.reason);
+  proto->set_share(worker.share);
+  proto->set_step_seconds(worker.step_seconds);
 }
 
-void FillRun(const RunStatus& run, v1::Status* proto) {
+void FillRun(const RunStatus& run, absl::Time now, v1::Status* proto) {
   proto->set_phase(ToProto(run.phase));
   proto->set_reason(run.reason);
   proto->set_version(run.version);
@@ -198,6 +201,9 @@ void FillRun(const RunStatus& run, v1::Status* proto) {
   proto->set_assigned(run.assigned);
   proto->set_contributed(run.contributed);
   proto->set_applied(run.applied);
+  proto->set_quorum(run.quorum);
+  if (run.deadline) proto->set_deadline_seconds(absl::ToDoubleSeconds(*run.deadline - now));
+  proto->set_deadline_reason(run.deadline_reason);
   proto->set_rounds_committed(run.rounds_committed);
   proto->set_rounds_aborted(run.rounds_aborted);
   proto->set_worker_inner_steps(run.worker_inner_steps);
@@ -290,7 +296,7 @@ v1::Status ToProto(const ServerStatus& status, const RpcContext& context) {
   v1::Status proto;
   proto.set_run_id(context.run_id);
   proto.set_server_version(AUTOLOCO_VERSION);
-  FillRun(status.run, &proto);
+  FillRun(status.run, status.now, &proto);
   for (const WorkerStatus& worker : status.run.workers) FillWorker(worker, status.now, proto.add_workers());
   FillEvaluations(status.run.evaluations, &proto);
   proto.set_params_digest(status.params_digest);

@@ -83,8 +83,62 @@ OuterSettings ToOuterSettings(const v1::RunConfig& run) {
                                              ? proto.reference_learning_rate_sum()
                                              : run.interval().steps() * run.inner().learning_rate();
   settings.final_average = ToBool(proto.final_average(), policy != IntervalPolicy::kFixed);
+  settings.equal_votes = proto.combination() != v1::OuterConfig::COMBINATION_MEAN;
   return settings;
 }
+
+namespace {
+
+NormSettings ToNormSettings(const v1::OuterConfig& proto) {
+  NormSettings settings;
+  settings.limit = proto.norm_limit();
+  settings.clip = proto.norm_action() == v1::OuterConfig::NORM_ACTION_CLIP;
+  settings.rounds = proto.norm_rounds();
+  settings.rounds_min = proto.norm_rounds_min();
+  return settings;
+}
+
+DeadlineSettings ToDeadlineSettings(const v1::RunConfig& run) {
+  const v1::MembershipConfig& proto = run.membership();
+  DeadlineSettings settings;
+  settings.quorum_share = proto.quorum_share();
+  settings.spread_factor = proto.deadline_spread();
+  settings.slack_min = absl::Seconds(proto.deadline_slack_seconds());
+  settings.slack_share_max = proto.deadline_slack_share();
+  settings.fixed = absl::Seconds(proto.deadline_seconds());
+  settings.disconnect_grace = absl::Seconds(run.rounds().disconnect_grace_seconds());
+  return settings;
+}
+
+SpeedSettings ToSpeedSettings(const v1::RunConfig& run) {
+  const v1::MembershipConfig& proto = run.membership();
+  SpeedSettings settings;
+  settings.matched = proto.match_speed() && !run.rounds().strict();
+  settings.ratio_min = proto.steps_ratio_min();
+  settings.ratio_max = proto.steps_ratio_max();
+  settings.dead_band = proto.speed_dead_band();
+  settings.tolerated_wait = absl::Seconds(proto.tolerated_wait_seconds());
+  settings.tokens_per_step = std::uint64_t{run.inner().batch_size()} * run.model().context();
+  settings.first_share_min = proto.join_share_min();
+  return settings;
+}
+
+LateSettings ToLateSettings(const v1::RunConfig& run) {
+  const v1::MembershipConfig& proto = run.membership();
+  return {proto.late() == v1::MembershipConfig::LATE_APPLY && !run.rounds().strict(), proto.late_versions_max(),
+          proto.late_discount()};
+}
+
+CombineRule ToCombineRule(const v1::OuterConfig& proto) {
+  switch (proto.combination()) {
+    case v1::OuterConfig::COMBINATION_MEDIAN: return {Combining::kMedian, proto.trim_share()};
+    case v1::OuterConfig::COMBINATION_TRIMMED_MEAN: return {Combining::kTrimmedMean, proto.trim_share()};
+    default: AUTOLOCO_CHECK(proto.combination() == v1::OuterConfig::COMBINATION_MEAN);
+  }
+  return {};
+}
+
+}  // namespace
 
 constexpr Incarnation kIncarnationsPerStart = 1'000'000;
 
@@ -107,6 +161,10 @@ CoreConfig ToCoreConfig(const v1::ServerConfig& config, const std::string& run_i
   core.max_workers = config.server().max_workers();
   core.lease = absl::Seconds(run.rounds().lease_seconds());
   core.disconnect_grace = absl::Seconds(run.rounds().disconnect_grace_seconds());
+  core.deadline = ToDeadlineSettings(run);
+  core.speed = ToSpeedSettings(run);
+  core.norm = ToNormSettings(run.outer());
+  core.late = ToLateSettings(run);
   core.join_timeout = absl::Seconds(run.rounds().join_timeout_seconds());
   core.finish_timeout = absl::Seconds(run.rounds().finish_timeout_seconds());
   core.checkpoint_every_rounds = config.server().checkpoint_every_rounds();
@@ -116,8 +174,8 @@ CoreConfig ToCoreConfig(const v1::ServerConfig& config, const std::string& run_i
 
 CommitRunner::Settings ToCommitSettings(const v1::RunConfig& run) {
   CommitRunner::Settings settings;
-  settings.codec = ToCodec(run.codec());
   settings.zstd_level = run.codec().zstd_level();
+  settings.combine = ToCombineRule(run.outer());
   return settings;
 }
 

@@ -42,4 +42,18 @@ void StatusReactor::End(const absl::Status& status) {
   Finish(ToGrpcStatus(status));
 }
 
+EvictReactor::EvictReactor(const RpcContext* context, const v1::EvictRequest& request)
+    : record_(context, kAdmin, "Evict") {
+  if (IsValidWorkerName(request.worker())) {
+    context->inbox->Post(EvictParked{this, {context->inbox->NextTicket(), request.worker(), request.readmit()}});
+  } else {
+    context->inbox->Post(CallRejected{this, absl::InvalidArgumentError("worker: want [a-zA-Z0-9_.-]{1,64}")});
+  }
+}
+
+void EvictReactor::End(const absl::Status& status) {
+  record_.Ended(status.code());
+  Finish(ToGrpcStatus(status));
+}
+
 }  // namespace autoloco::server

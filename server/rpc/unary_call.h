@@ -43,6 +43,19 @@ class StatusReactor final : public grpc::ServerUnaryReactor, public StatusCall {
   CallRecord record_;
 };
 
+// Evict. Deletes itself after End().
+class EvictReactor final : public grpc::ServerUnaryReactor, public Call {
+ public:
+  // `context` outlives the reactor. Posts EvictParked or CallRejected.
+  EvictReactor(const RpcContext* context, const v1::EvictRequest& request);
+
+  void End(const absl::Status& status) override;
+  void OnDone() override { delete this; }
+
+ private:
+  CallRecord record_;
+};
+
 }  // namespace autoloco::server
 
 #endif  // AUTOLOCO_SERVER_RPC_UNARY_CALL_H_

@@ -44,6 +44,21 @@ void CallTable::On(const PushStatusParked& input) {
   events_->push_back(input.event);
 }
 
+void CallTable::On(const EvictParked& input) {
+  const absl::Status room = CheckRoom();
+  if (!room.ok()) return input.call->End(room);
+  const bool inserted = evictions_.emplace(input.event.ticket, input.call).second;
+  AUTOLOCO_CHECK(inserted);
+  events_->push_back(input.event);
+}
+
+void CallTable::Answer(const AnswerEvict& effect) {
+  const auto it = evictions_.find(effect.ticket);
+  if (it == evictions_.end()) return;
+  it->second->End(effect.status);
+  evictions_.erase(it);
+}
+
 void CallTable::Answer(const AnswerPushStatus& effect) {
   const auto it = push_statuses_.find(effect.ticket);
   if (it == push_statuses_.end()) return;
@@ -62,6 +77,8 @@ void CallTable::Close(Instant now) {
   pulls_.CloseParked(ShuttingDown());
   for (const auto& [ticket, call] : push_statuses_) call->End(ShuttingDown());
   push_statuses_.clear();
+  for (const auto& [ticket, call] : evictions_) call->End(ShuttingDown());
+  evictions_.clear();
 }
 
 void CallTable::Tick(Instant now) {

@@ -47,6 +47,7 @@ class CallTable {
   void On(const PullParked& input, Instant now);
   void On(const PullEnded& input, Instant now) { Count(pulls_.OnEnded(input, now)); }
   void On(const PushStatusParked& input);
+  void On(const EvictParked& input);
 
   // Effects.
   SessionTable& sessions() { return sessions_; }
@@ -55,13 +56,16 @@ class CallTable {
   const PushTable& pushes() const { return pushes_; }
   const PullTable& pulls() const { return pulls_; }
   void Answer(const AnswerPushStatus& effect);
+  void Answer(const AnswerEvict& effect);
 
   // Ends every call that waits, and every later one, with UNAVAILABLE; pulls being served go on to their end.
   void Close(Instant now);
   void Tick(Instant now);
 
   // Calls and sessions that are still open.
-  std::size_t size() const { return sessions_.size() + pushes_.size() + pulls_.size() + push_statuses_.size(); }
+  std::size_t size() const {
+    return sessions_.size() + pushes_.size() + pulls_.size() + push_statuses_.size() + evictions_.size();
+  }
   std::uint64_t ignored_inputs() const { return ignored_inputs_; }
 
  private:
@@ -77,6 +81,7 @@ class CallTable {
   PushTable pushes_;
   PullTable pulls_;
   std::map<Ticket, PushStatusCall*> push_statuses_;
+  std::map<Ticket, Call*> evictions_;
 };
 
 }  // namespace autoloco::server

@@ -19,13 +19,15 @@ namespace autoloco::server {
 class EffectRunner {
  public:
   // All borrowed; must outlive the runner.
-  EffectRunner(CallTable* calls, PayloadStore* payloads, CommitRunner* commits, Telemetry* telemetry)
-      : calls_(calls), payloads_(payloads), commits_(commits), telemetry_(telemetry) {}
+  EffectRunner(CallTable* calls, PayloadStore* payloads, CommitRunner* commits, RecordStore* records,
+               Telemetry* telemetry)
+      : calls_(calls), payloads_(payloads), commits_(commits), records_(records), telemetry_(telemetry) {}
 
   // The effects of one event.
   void Run(const std::vector<Effect>& effects, Instant now);
 
-  // Payloads of the commit under way were used: drop them. Called before CommitDone reaches the core.
+  // Payloads of the commit under way were used: they are not held any longer (what the record store keeps of them is
+  // another matter). Called before CommitDone reaches the core.
   void OnCommitFinished();
 
   // Set once the core has ended the run.
@@ -34,7 +36,7 @@ class EffectRunner {
  private:
   void Do(const SendWelcome& effect, Instant now) { calls_->sessions().Send(effect.session, effect, now); }
   void Do(const SendAssignment& effect, Instant now) { calls_->sessions().Send(effect.session, effect, now); }
-  void Do(const SendRoundClosed& effect, Instant now) { calls_->sessions().Send(effect.session, effect, now); }
+  void Do(const SendRoundClosed& effect, Instant now);
   void Do(const SendAbort& effect, Instant now) { calls_->sessions().Send(effect.session, effect, now); }
   void Do(const SendDrain& effect, Instant now) { calls_->sessions().Send(effect.session, effect, now); }
   void Do(const CloseSession& effect, Instant now) { calls_->sessions().Close(effect.session, effect.status, now); }
@@ -42,10 +44,11 @@ class EffectRunner {
   void Do(const AnswerPush& effect, Instant now);
   void Do(const RefusePush& effect, Instant now);
   void Do(const DropPayload& effect, Instant) { payloads_->Drop(effect.ticket); }
-  void Do(const DropSpooled& effect, Instant) { payloads_->Drop(effect.push); }
-  void Do(const DropSpooledBefore& effect, Instant) { payloads_->DropBefore(effect.round); }
-  void Do(const StoreRecords&, Instant) {}
+  void Do(const DropSpooled& effect, Instant);
+  void Do(const DropSpooledBefore& effect, Instant);
+  void Do(const StoreRecords& effect, Instant);
   void Do(const AnswerPushStatus& effect, Instant) { calls_->Answer(effect); }
+  void Do(const AnswerEvict& effect, Instant) { calls_->Answer(effect); }
   void Do(const ServePull& effect, Instant now) { calls_->pulls().Serve(effect, now); }
   void Do(const RefusePull& effect, Instant) { calls_->pulls().Refuse(effect.ticket, effect.status); }
   void Do(const StartCommit& effect, Instant now);
@@ -58,6 +61,7 @@ class EffectRunner {
   CallTable* const calls_;
   PayloadStore* const payloads_;
   CommitRunner* const commits_;
+  RecordStore* const records_;
   Telemetry* const telemetry_;
   std::vector<PushKey> committing_;  // payloads of the commit under way
   std::optional<RunFinished> finished_;

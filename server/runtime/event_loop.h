@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
 #include "server/core/effects.h"
@@ -34,6 +35,7 @@ class EventLoop {
     Inbox* inbox = nullptr;
     RoundMachine* core = nullptr;  // the loop's own from Start on
     CommitRunner* commits = nullptr;
+    RecordStore* records = nullptr;
     WorkPool* pool = nullptr;
     Telemetry* telemetry = nullptr;
     const Layout* layout = nullptr;  // also read by checks under way on the pool: outlives that one too
@@ -52,6 +54,9 @@ class EventLoop {
   ~EventLoop();
   EventLoop(const EventLoop&) = delete;
   EventLoop& operator=(const EventLoop&) = delete;
+
+  // Before Start: a payload that the core's open round was given in a former process.
+  void TakeOver(const KeptPayload& kept) { payloads_.Put(kept.key, kept.payload); }
 
   // Starts the thread.
   void Start();
@@ -86,6 +91,9 @@ class EventLoop {
   void Handle(const RoundsParked& input);
   void Handle(const CommitFinished& input);
   void Handle(const CheckpointFinished& input);
+  void Handle(const RecordsStored& input);
+  void Handle(const StorageTrouble& input);
+  void Handle(const StorageGaveUp& input);
   void Handle(const ShutdownAsked& input);
   void Handle(const CloseCalls& input);
   void Handle(const StopLoop& input);
@@ -100,6 +108,8 @@ class EventLoop {
   CallTable calls_;
   EffectRunner runner_;
   std::string checkpoint_;
+  absl::Status storage_;  // of the last attempt
+  std::optional<RunFinished> gave_up_;
   bool stopping_ = false;
   Instant timers_from_;  // no TimerFired before
   Instant next_tick_;

@@ -78,6 +78,7 @@ struct PushChecked {
   absl::Status status;
   bool finite = true;
   std::string non_finite;
+  double norm = 0;
 };
 struct PullParked {
   PullCall* call = nullptr;
@@ -99,6 +100,11 @@ struct StatusParked {
 struct RoundsParked {
   RoundsCall* call = nullptr;
 };
+// Answered by ending it with a status.
+struct EvictParked {
+  Call* call = nullptr;
+  EvictAsked event;
+};
 
 // ---------------------------------------------------------------------------------------------------- slow work
 struct CommitFinished {
@@ -108,6 +114,17 @@ struct CommitFinished {
 struct CheckpointFinished {
   Version version = 0;
   absl::StatusOr<StoredCheckpoint> result;
+};
+
+// RecordsStored (server/core/events.h) is posted as it is.
+
+// Records could not be made durable; it is tried again. OK: they could, after that.
+struct StorageTrouble {
+  absl::Status status;
+};
+// It will not be tried again: the process must end.
+struct StorageGaveUp {
+  absl::Status status;
 };
 
 // ---------------------------------------------------------------------------------------------------- the process
@@ -122,7 +139,8 @@ struct StopLoop {};
 
 using Input = std::variant<CallRejected, SessionOpened, SessionRead, SessionMalformed, SessionEnded, SessionWritten,
                            PushStarted, PushHeaderRead, PushMalformed, PushPayloadEnded, PushAbandoned, PushChecked,
-                           PullParked, PullEnded, PushStatusParked, StatusParked, RoundsParked, CommitFinished, CheckpointFinished,
+                           PullParked, PullEnded, PushStatusParked, StatusParked, RoundsParked, EvictParked,
+                           CommitFinished, CheckpointFinished, RecordsStored, StorageTrouble, StorageGaveUp,
                            ShutdownAsked, CloseCalls, StopLoop>;
 
 }  // namespace autoloco::server

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 
 namespace autoloco::server {
@@ -21,7 +22,10 @@ void PullTable::Serve(const ServePull& effect, Instant now) {
   const auto it = pulls_.find(effect.ticket);
   if (it == pulls_.end()) return;
   AUTOLOCO_CHECK(snapshot_ != nullptr);
-  AUTOLOCO_CHECK(snapshot_->header().version == effect.version);
+  // The core's word was held back by the disk, and a commit came meanwhile: the new version is not for anybody yet.
+  if (snapshot_->header().version != effect.version) {
+    return Refuse(effect.ticket, absl::AbortedError(absl::StrCat("version ", effect.version, " is gone; ask again")));
+  }
   Pull& pull = it->second;
   pull.snapshot = snapshot_;
   pull.moved = std::make_shared<std::atomic<std::uint64_t>>(0);

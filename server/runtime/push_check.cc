@@ -58,13 +58,30 @@ class Findings {
   float non_finite_value_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-void CheckBlock(std::span<const std::byte> bytes, Codec codec, std::uint64_t index, std::span<float> values,
-                BlockDecoder* decoder, Findings* findings) {
+// Returns the sum of the values' squares, added up in their order.
+double CheckBlock(std::span<const std::byte> bytes, Codec codec, std::uint64_t index, std::span<float> values,
+                  BlockDecoder* decoder, Findings* findings) {
   const absl::Status status = decoder->Decode(bytes, codec, static_cast<std::uint32_t>(index), values);
-  if (!status.ok()) return findings->AddBadBlock(index, status);
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if (!std::isfinite(values[i])) return findings->AddNonFinite(index * kBlockValues + i, values[i]);
+  if (!status.ok()) {
+    findings->AddBadBlock(index, status);
+    return 0;
   }
+  double squares = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (!std::isfinite(values[i])) {
+      findings->AddNonFinite(index * kBlockValues + i, values[i]);
+      return 0;
+    }
+    squares += static_cast<double>(values[i]) * values[i];
+  }
+  return squares;
+}
+
+// In the order of the blocks: the same for every number of threads.
+double NormOf(const std::vector<double>& squares) {
+  double sum = 0;
+  for (const double one : squares) sum += one;
+  return std::sqrt(sum);
 }
 
 }  // namespace
@@ -73,22 +90,25 @@ PushCheck CheckPayload(std::span<const std::byte> payload, absl::string_view dig
                        WorkPool* pool) {
   const std::string found = Digest128(payload);
   if (found != digest) {
-    return {absl::DataLossError(absl::StrCat("push: want digest ", digest, " as announced, got ", found)), true, ""};
+    return {absl::DataLossError(absl::StrCat("push: want digest ", digest, " as announced, got ", found)), true, "", 0};
   }
   const absl::StatusOr<std::vector<std::uint64_t>> offsets = IndexBlocks(payload, layout.value_count(), codec);
-  if (!offsets.ok()) return {offsets.status(), true, ""};
+  if (!offsets.ok()) return {offsets.status(), true, "", 0};
 
   std::vector<std::unique_ptr<Scratch>> scratches(pool->thread_count());
   Findings findings;
+  std::vector<double> squares(BlockCount(layout.value_count()));
   const auto check = [&](std::size_t index, std::size_t slot) {
     if (scratches[slot] == nullptr) scratches[slot] = std::make_unique<Scratch>();
     const std::span<float> values(scratches[slot]->values.data(), BlockSize(layout.value_count(), index));
     const std::uint64_t begin = (*offsets)[index];
-    CheckBlock(payload.subspan(begin, (*offsets)[index + 1] - begin), codec, index, values, &scratches[slot]->decoder,
-               &findings);
+    squares[index] = CheckBlock(payload.subspan(begin, (*offsets)[index + 1] - begin), codec, index, values,
+                                &scratches[slot]->decoder, &findings);
   };
-  pool->ParallelFor(BlockCount(layout.value_count()), check);
-  return findings.Result(layout);
+  pool->ParallelFor(squares.size(), check);
+  PushCheck result = findings.Result(layout);
+  if (result.status.ok() && result.finite) result.norm = NormOf(squares);
+  return result;
 }
 
 }  // namespace autoloco::server

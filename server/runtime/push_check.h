@@ -18,6 +18,7 @@ struct PushCheck {
   absl::Status status;  // not OK: DATA_LOSS (digest, checksum) or INVALID_ARGUMENT (format), naming the block
   bool finite = true;
   std::string non_finite;  // the first value that is not: "tensor[index] = nan"
+  double norm = 0;         // L2 of all values, in fp64; 0 where not OK or not finite
 };
 
 // Digest of the whole, order and size of the blocks, then each block's checksum and values, in parallel over `pool`.

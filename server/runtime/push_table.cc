@@ -14,7 +14,8 @@ namespace {
 void CheckAndPost(const std::shared_ptr<Payload>& payload, const PushOpened& header, const Layout& layout, Codec codec,
                   WorkPool* pool, Inbox* inbox) {
   PushCheck check = CheckPayload(payload->bytes(), header.payload_digest, layout, codec, pool);
-  inbox->Post(PushChecked{header.ticket, std::move(check.status), check.finite, std::move(check.non_finite)});
+  inbox->Post(
+      PushChecked{header.ticket, std::move(check.status), check.finite, std::move(check.non_finite), check.norm});
 }
 
 }  // namespace
@@ -88,7 +89,7 @@ bool PushTable::OnChecked(const PushChecked& input) {
   const auto it = pushes_.find(input.ticket);
   if (it == pushes_.end() || it->second.state != State::kChecking) return false;
   it->second.state = State::kChecked;
-  tools_.events->push_back(PushVerified{input.ticket, input.status, input.finite, input.non_finite});
+  tools_.events->push_back(PushVerified{input.ticket, input.status, input.finite, input.non_finite, input.norm});
   return true;
 }
 
@@ -102,12 +103,7 @@ bool PushTable::OnAbandoned(const PushAbandoned& input) {
 void PushTable::Answer(const AnswerPush& effect) {
   const auto it = pushes_.find(effect.ticket);
   if (it == pushes_.end()) return;
-  const PushOpened& header = it->second.header;
-  if (effect.replayed || effect.outcome != PushOutcome::kAccepted) {
-    tools_.payloads->Drop(effect.ticket);
-  } else {
-    tools_.payloads->Keep(effect.ticket, {header.sender.worker, header.round, header.fragment});
-  }
+  tools_.payloads->Drop(effect.ticket);  // an accepted one is kept under its key by now
   it->second.call->Answer(effect.outcome, effect.reason, effect.replayed);
   Forget(it);
 }

@@ -27,10 +27,12 @@ struct KindReasons {
   Reason last;
 };
 // The groups of the enum Reason.
-constexpr std::array<KindReasons, 6> kReasonsByKind = {{
-    {DecisionKind::kMembership, Reason::kJoined, Reason::kForgotten},
-    {DecisionKind::kRound, Reason::kOpened, Reason::kAborted},
+constexpr std::array<KindReasons, 8> kReasonsByKind = {{
+    {DecisionKind::kMembership, Reason::kJoined, Reason::kReadmitted},
+    {DecisionKind::kRound, Reason::kOpened, Reason::kNextRound},
     {DecisionKind::kInterval, Reason::kFixed, Reason::kLastInterval},
+    {DecisionKind::kDeadline, Reason::kDeadline, Reason::kDeadlineFixed},
+    {DecisionKind::kClose, Reason::kDeadline, Reason::kDeadlineFixed},
     {DecisionKind::kClose, Reason::kAllDelivered, Reason::kLeftOut},
     {DecisionKind::kAdmission, Reason::kAccepted, Reason::kConflict},
     {DecisionKind::kRun, Reason::kWaitingForWorkers, Reason::kCheckpointFailed},
@@ -46,6 +48,7 @@ LogLevel LevelOf(const Decision& decision) {
     case Reason::kRefused:
     case Reason::kSessionBroken:
     case Reason::kLeaseExpired:
+    case Reason::kEvicted:
     case Reason::kAborted:
     case Reason::kJoinTimeout:
     case Reason::kSpike:
@@ -188,9 +191,29 @@ void PrometheusTelemetry::OnCheckpoint(const absl::StatusOr<StoredCheckpoint>& r
       .Add("seconds", seconds);
 }
 
+void PrometheusTelemetry::OnStorage(const absl::Status& status, absl::Duration duration) {
+  const std::string error(status.message());
+  const MutexLock lock(&mutex_);
+  if (status.ok()) {
+    registry_->Observe(Metric::kStorageSeconds, {}, absl::ToDoubleSeconds(duration));
+    if (!storage_error_.empty()) Log(LogLevel::kWarning, "storage_works_again");
+  } else {
+    registry_->Add(Metric::kStorageFailures, {}, 1);
+    // Once for every trouble, not for every attempt.
+    if (error != storage_error_) Log(LogLevel::kError, "storage_failed").Add("error", error);
+  }
+  storage_error_ = error;
+}
+
 void PrometheusTelemetry::OnStatus(const RunStatus& status) {
   registry_->Set(Metric::kVersion, {}, static_cast<double>(status.version));
   registry_->Set(Metric::kIntervalSteps, {}, status.interval_steps);
+  registry_->Set(Metric::kWorkersAlive, {}, status.alive);
+  registry_->Set(Metric::kRoundAssigned, {}, status.assigned);
+  registry_->Set(Metric::kRoundContributed, {}, status.contributed);
+  registry_->Set(Metric::kRoundQuorum, {}, status.quorum);
+  registry_->Set(Metric::kDeadlineSeconds, {},
+                 status.deadline ? absl::ToDoubleSeconds(*status.deadline - status.opened_at) : 0);
   std::map<WorkerState, int> count_by_state;
   for (const WorkerStatus& worker : status.workers) ++count_by_state[worker.state];
   for (const WorkerState state : kWorkerStates) {
@@ -231,6 +254,8 @@ void PrometheusTelemetry::UpdateWorker(const WorkerStatus& worker, const std::st
   registry_->Set(Metric::kWorkerLastSeen, {label}, absl::ToDoubleSeconds(last_seen - absl::UnixEpoch()));
   registry_->Set(Metric::kWorkerBaseVersion, {label}, static_cast<double>(worker.base_version));
   registry_->Set(Metric::kWorkerInnerStepsTarget, {label}, worker.steps_target);
+  registry_->Set(Metric::kWorkerShare, {label}, worker.share);
+  registry_->Set(Metric::kWorkerStepSeconds, {label}, worker.step_seconds);
   registry_->Set(Metric::kTrainLoss, {label}, worker.loss);
 }
 

@@ -32,7 +32,7 @@ bool Names(const std::string& line, const std::string& worker) { return absl::St
 
 TEST(MembershipTest, AKilledWorkerCostsOneGraceOnly) {
   Cluster cluster;
-  cluster.StartServer(Concat(SmallRun(16, 4, 2), {"--start-workers", "3", "--lease-seconds", "6"}));
+  cluster.StartServer(Concat(SmallRun(16, 4, 2), {"--start-workers", "3", "--lease-seconds", "6", "--quorum-share", "1"}));
   const auto first = cluster.StartWorker({.name = "dc1", .step_ms = 100});
   const auto second = cluster.StartWorker({.name = "dc2", .step_ms = 100});
   const auto victim = cluster.StartWorker({.name = "dc3", .step_ms = kSlowStepMs});
@@ -117,7 +117,7 @@ TEST(MembershipTest, AKilledWorkerThatComesBackIsANewIncarnation) {
 TEST(MembershipTest, SigtermInTheIntervalLeavesAtOnce) {
   Cluster cluster;
   // A single step is less than a twentieth of the interval: there is nothing to send (worker_life_test has the rest).
-  cluster.StartServer(Concat(SmallRun(120, 40, 2), {"--start-workers", "3"}));
+  cluster.StartServer(Concat(SmallRun(120, 40, 2), {"--start-workers", "3", "--quorum-share", "1"}));
   const auto first = cluster.StartWorker({.name = "dc1", .step_ms = 5});
   const auto second = cluster.StartWorker({.name = "dc2", .step_ms = 5});
   const auto leaver = cluster.StartWorker({.name = "dc3", .step_ms = kSlowStepMs});

@@ -66,6 +66,12 @@ const OuterCoefficients kNesterov{0.7, 0.9, true};
 const OuterCoefficients kPlainMomentum{0.7, 0.9, false};
 const OuterCoefficients kCorrected{0.7, 0.9, true, CorrectedStep{2.3, 0.7, 0.81, 0.93}};
 
+OuterCoefficients Robust(Combining kind, double trim_share = 0.2) {
+  OuterCoefficients coefficients = kCorrected;
+  coefficients.combine = {kind, trim_share};
+  return coefficients;
+}
+
 // Three rounds by kernel and by reference from the same start.
 void Compare(std::size_t size, std::size_t workers, bool uniform, const OuterCoefficients& coefficients,
              WorkPool* pool) {
@@ -104,6 +110,35 @@ TEST(OuterStepPropertyTest, EqualsTheReferenceForEveryNumberOfWorkers) {
         Compare(1003, workers, uniform, coefficients, &pool);
       }
     }
+  }
+}
+
+TEST(OuterStepPropertyTest, MedianAndTrimmedMeanEqualTheReference) {
+  WorkPool pool(3);
+  for (std::size_t workers = 1; workers <= 11; ++workers) {
+    for (const bool uniform : {true, false}) {
+      Compare(1025, workers, uniform, Robust(Combining::kMedian), &pool);
+      for (const double share : {0.0, 0.1, 0.2, 0.49}) {
+        Compare(1025, workers, uniform, Robust(Combining::kTrimmedMean, share), &pool);
+      }
+    }
+  }
+  for (const std::size_t size : kSizes) Compare(size, 5, false, Robust(Combining::kMedian), &pool);
+}
+
+// Another order of the workers is the same result, bit for bit.
+TEST(OuterStepPropertyTest, VotesHaveNoOrder) {
+  WorkPool pool(2);
+  RoundOfDeltas deltas = MakeRound(70001, 7, false, 1);
+  for (const OuterCoefficients& coefficients : {Robust(Combining::kMedian), Robust(Combining::kTrimmedMean)}) {
+    std::vector<float> first = Draw(70001, 0, 1.0);
+    std::vector<float> momentum(first.size(), 0.0f);
+    ASSERT_TRUE(ApplyOuterStep(deltas.contributions, coefficients, first, momentum, &pool).ok());
+    std::vector<float> second = Draw(70001, 0, 1.0);
+    momentum.assign(second.size(), 0.0f);
+    std::reverse(deltas.contributions.begin(), deltas.contributions.end());
+    ASSERT_TRUE(ApplyOuterStep(deltas.contributions, coefficients, second, momentum, &pool).ok());
+    EXPECT_TRUE(SameBits(first, second));
   }
 }
 

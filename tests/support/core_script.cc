@@ -24,6 +24,7 @@ CoreConfig SmallConfig() {
   config.start_workers = 2;
   config.lease = absl::Seconds(15);
   config.disconnect_grace = absl::Seconds(3);
+  config.deadline.quorum_share = 1;
   config.join_timeout = absl::Seconds(600);
   config.finish_timeout = absl::Seconds(120);
   config.max_payload_bytes = 1000;

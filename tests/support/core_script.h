@@ -19,7 +19,7 @@ namespace autoloco::server {
 
 // Two small tensors, eight values.
 Layout SmallLayout();
-// Run "run-1", fixed intervals of 5, 23 steps in all at a constant learning rate of 0.01, two workers to start, lease 15 s, grace 3 s.
+// Run "run-1", fixed intervals of 5, 23 steps in all at a constant learning rate of 0.01, two workers to start, lease 15 s, grace 3 s, no deadline.
 CoreConfig SmallConfig();
 
 class CoreScript {

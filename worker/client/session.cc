@@ -14,6 +14,11 @@ bool IsPlainProgress(const v1::WorkerMessage& message) {
   return message.has_progress() && !message.progress().has_evaluation();
 }
 
+std::uint32_t LateVersionsMax(const v1::RunConfig& run) {
+  const bool apply = run.membership().late() == v1::MembershipConfig::LATE_APPLY && !run.rounds().strict();
+  return apply ? run.membership().late_versions_max() : 0;
+}
+
 }  // namespace
 
 Session::Session(Ticket ticket, std::string worker, EventSink* sink)
@@ -146,6 +151,7 @@ void Session::HandleWelcome(const v1::Welcome& welcome) {
                               .version = welcome.version(),
                               .heartbeat = absl::Seconds(welcome.config().rounds().heartbeat_seconds()),
                               .partial_intervals = !welcome.config().rounds().strict(),
+                              .late_versions_max = LateVersionsMax(welcome.config()),
                               .send_held = welcome.send_held(),
                               .held_reason = welcome.held_reason(),
                               .held_outcome = outcome.ok() ? std::optional(*outcome) : std::nullopt},

@@ -23,6 +23,7 @@ struct Welcomed {
   Version version = 0;  // the server's current one
   absl::Duration heartbeat;
   bool partial_intervals = true;  // a worker that leaves may send what it has of its interval
+  std::uint32_t late_versions_max = 0;  // a delta still counts so many versions after its round; 0: not at all
   // Whether the delta that Hello named may be sent under its key, why not, and what the server has recorded of it.
   bool send_held = false;
   std::string held_reason = "";

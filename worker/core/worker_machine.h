@@ -118,6 +118,7 @@ class WorkerMachine {
   absl::Time heartbeat_at_;
   Version server_version_ = 0;
   bool partial_intervals_ = true;
+  std::uint32_t late_versions_max_ = 0;
   std::optional<HeldDelta> named_;  // in the last Hello
 
   Preparation preparation_ = Preparation::kNotYet;

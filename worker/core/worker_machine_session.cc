@@ -20,6 +20,7 @@ void WorkerMachine::On(const Welcomed& event) {
   heartbeat_at_ = now_;
   server_version_ = event.version;
   partial_intervals_ = event.partial_intervals;
+  late_versions_max_ = event.late_versions_max;
   if (event.identity == identity_) {
     AddNote(NoteKind::kReconnected, event.version, absl::StrCat("incarnation ", identity_.incarnation));
     evaluation_unsent_ = evaluation_.has_value();

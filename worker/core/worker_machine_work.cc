@@ -115,10 +115,12 @@ void WorkerMachine::CancelWorkInProgress(absl::string_view reason) {
 
 void WorkerMachine::DropOutdated(Version version) {
   if (next_ && next_->round < version) next_.reset();
-  if (work_ && work_->assignment.round < version) {
+  // Where late deltas count, what has begun to train goes on past the end of its round.
+  const Version oldest = version - std::min<Version>(version, late_versions_max_);
+  if (work_ && work_->assignment.round < (work_->stage == Stage::kTraining ? oldest : version)) {
     CancelWorkInProgress(absl::StrCat("its round has closed, version ", version, " is current"));
   }
-  push_.OnRoundClosed(version);
+  push_.OnRoundClosed(oldest);
   if (push_.parked() && push_.assignment().round < version) push_.Drop(effects_);
 }
 

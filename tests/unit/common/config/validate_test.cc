@@ -118,6 +118,17 @@ TEST(ValidateTest, ServerErrors) {
   }
 }
 
+TEST(ValidateTest, MembershipErrors) {
+  v1::ServerConfig config = ValidServer();
+  config.mutable_run()->mutable_rounds()->set_strict(true);
+  config.mutable_run()->mutable_membership()->set_late(v1::MembershipConfig::LATE_APPLY);
+  config.mutable_run()->mutable_outer()->set_norm_rounds(4);
+  EXPECT_THAT(Texts(ValidateServerConfig(config).errors),
+              ::testing::ElementsAre(
+                  "run.membership.late: expected drop in a strict run, where no delta is late, found apply",
+                  "run.outer.norm_rounds_min: expected at most run.outer.norm_rounds (4), found 5"));
+}
+
 TEST(ValidateTest, ServerWarnings) {
   using Config = v1::ServerConfig;
   for (const ServerCase& c : {

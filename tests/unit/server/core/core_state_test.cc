@@ -21,6 +21,7 @@ RoundState OpenedRound(Round number, std::uint64_t attempt = 0) {
 RoundEntry DeliveredEntry() {
   RoundEntry entry;
   entry.incarnation = 1;
+  entry.assignment.round = 3;
   entry.delivered = true;
   entry.delivered_by = 1;
   entry.payload_digest = "d";

@@ -21,6 +21,7 @@ OpenRound RoundOf(const std::map<std::string, IntervalReport>& reports) {
   round.record = OpenRecord(7, 140, decision);
   for (const auto& [name, report] : reports) {
     RoundEntry& entry = round.entries[name];
+    entry.assignment.round = 7;
     entry.delivered = report.inner_steps > 0;
     entry.delivered_by = 3;
     entry.report = report;
@@ -41,7 +42,7 @@ OuterSettings Bounded() {
 
 TEST(RoundControl, EqualWorkOfReferenceLengthIsDiloco) {
   OpenRound round = RoundOf({{"a", Report(100, 0.08)}, {"b", Report(100, 0.08)}, {"c", {}}});
-  const CommitPlan plan = PlanCommit(Bounded(), false, &round);
+  const CommitPlan plan = PlanCommit(Bounded(), {}, &round);
   ASSERT_EQ(plan.commit.contributions.size(), 2u);
   EXPECT_EQ(plan.commit.round, 7u);
   EXPECT_EQ(plan.commit.contributions[0].push, (PushKey{{"a", 3}, 7, 0}));
@@ -61,7 +62,7 @@ TEST(RoundControl, EqualWorkOfReferenceLengthIsDiloco) {
 
 TEST(RoundControl, ShortWorkIsCorrected) {
   OpenRound round = RoundOf({{"a", Report(100, 0.04)}});
-  const CommitPlan plan = PlanCommit(Bounded(), false, &round);
+  const CommitPlan plan = PlanCommit(Bounded(), {}, &round);
   EXPECT_DOUBLE_EQ(plan.commit.step.ratio, 0.5);
   EXPECT_FALSE(plan.commit.step.factors.plain);
   EXPECT_EQ(plan.commit.step.factors, round.record.factors);
@@ -69,13 +70,13 @@ TEST(RoundControl, ShortWorkIsCorrected) {
   OpenRound last = RoundOf({{"a", Report(100, 0.04)}});
   OuterSettings settings = Bounded();
   settings.final_average = true;
-  EXPECT_TRUE(PlanCommit(settings, true, &last).commit.step.final_average);
+  EXPECT_TRUE(PlanCommit(settings, {.last = true}, &last).commit.step.final_average);
   EXPECT_TRUE(last.record.final_average);
 }
 
 TEST(RoundControl, WhoDidNothingIsLeftOutAndGivenBack) {
   OpenRound round = RoundOf({{"a", Report(100, 0.08, 2)}, {"b", Report(0, 0.08, 900)}, {"c", Report(100, 0.08, 4)}});
-  const CommitPlan plan = PlanCommit(Bounded(), false, &round);
+  const CommitPlan plan = PlanCommit(Bounded(), {}, &round);
   ASSERT_EQ(plan.left_out.size(), 1u);
   EXPECT_EQ(plan.left_out[0].worker, "b");
   EXPECT_EQ(plan.left_out[0].push, (PushKey{{"b", 3}, 7, 0}));
@@ -88,16 +89,52 @@ TEST(RoundControl, WhoDidNothingIsLeftOutAndGivenBack) {
   EXPECT_EQ(*round.record.step_seconds, 0.25);
 }
 
+// Tokens 100 at s = 0 and 100 at s = 1 with lambda 1: shares 2/3 and 1/3; what is older than allowed is left out.
+TEST(RoundControl, LateWorkCountsFromItsOwnRoundWithLess) {
+  OpenRound round = RoundOf({{"a", Report(100, 0.08)}, {"b", Report(100, 0.08)}, {"c", Report(100, 0.08)}});
+  round.entries["b"].assignment.round = 6;
+  round.entries["c"].assignment.round = 4;
+  const CommitPlan plan = PlanCommit(Bounded(), {.staleness_max = 2, .staleness_discount = 1}, &round);
+  ASSERT_EQ(plan.commit.contributions.size(), 2u);
+  EXPECT_EQ(plan.commit.contributions[1].push, (PushKey{{"b", 3}, 6, 0}));
+  EXPECT_NEAR(plan.commit.contributions[0].weight, 2.0 / 3, 1e-12);
+  EXPECT_NEAR(plan.commit.contributions[1].weight, 1.0 / 3, 1e-12);
+  ASSERT_EQ(plan.left_out.size(), 1u);
+  EXPECT_EQ(plan.left_out[0].push, (PushKey{{"c", 3}, 4, 0}));
+}
+
+TEST(RoundControl, AClippedDeltaHasItsShareAndLessWeight) {
+  OpenRound round = RoundOf({{"a", Report(100, 0.08)}, {"b", Report(100, 0.08)}});
+  round.entries["b"].clip = 0.25;
+  const CommitPlan plan = PlanCommit(Bounded(), {}, &round);
+  EXPECT_EQ(plan.commit.contributions[0].weight, 0.5);
+  EXPECT_EQ(plan.commit.contributions[1].weight, 0.125);
+  EXPECT_EQ(round.entries["b"].share, 0.5);
+  CommitStats stats;
+  stats.parameter_norm = 10;
+  stats.delta_norm_by_worker = {{"a", 1}, {"b", 8}};
+  FinishRecord(stats, absl::Seconds(1), &round);
+  EXPECT_NEAR(*round.record.statistics.delta_power, (1 + 4) / 2.0, 1e-12);  // as it counted
+}
+
+TEST(RoundControl, WithEqualVotesTokensDoNotCount) {
+  OpenRound round = RoundOf({{"a", Report(100, 0.08)}, {"b", Report(900, 0.04)}, {"c", Report(300, 0.08)}});
+  OuterSettings settings = Bounded();
+  settings.equal_votes = true;
+  PlanCommit(settings, {}, &round);
+  for (const auto& [name, entry] : round.entries) EXPECT_NEAR(entry.share, 1.0 / 3, 1e-12) << name;
+}
+
 TEST(RoundControl, WhatIsNotFiniteIsUndefined) {
   OpenRound round = RoundOf({{"a", Report(100, 0.08, std::numeric_limits<double>::quiet_NaN())}});
-  PlanCommit(Bounded(), false, &round);
+  PlanCommit(Bounded(), {}, &round);
   EXPECT_FALSE(round.record.loss_mean);
   EXPECT_EQ(*round.record.gradient_norm, 0.5);
 }
 
 TEST(RoundControl, TheRecordTakesItsStatisticsFromTheCommit) {
   OpenRound round = RoundOf({{"a", Report(100, 0.08)}, {"b", Report(100, 0.08)}, {"c", Report(0, 0.08)}});
-  PlanCommit(Bounded(), false, &round);
+  PlanCommit(Bounded(), {}, &round);
   CommitStats stats;
   stats.mean_delta_norm = std::sqrt(5.0);
   stats.momentum_norm = 3;

@@ -36,6 +36,9 @@ v1::Status SampleStatus() {
   status.set_bytes_up(63123456);
   status.set_bytes_down(999);
   status.set_uptime_seconds(7384.4);
+  status.set_quorum(2);
+  status.set_deadline_seconds(4.25);
+  status.set_deadline_reason("deadline: 12.500 s after the opening");
   status.set_checkpoint("/var/lib/autoloco/checkpoints/step-0000000250");
   v1::EvaluationPoint* first = status.add_evaluations();
   first->set_loss(5.53125);
@@ -52,6 +55,7 @@ v1::Status SampleStatus() {
   worker->set_loss(2.25);
   worker->set_tokens_per_second(20312.7);
   worker->set_compute_share(0.974);
+  worker->set_share(0.5);
   worker->set_last_seen_seconds(0.34);
   worker = status.add_workers();
   worker->set_name("oslo");
@@ -73,14 +77,15 @@ progress    version 12, round 12, 12 committed, 0 aborted
 inner steps 300 of 600 (50.0 %), interval 25, 600 of all workers
 interval    learning_rate: reference 20 x schedule 1.25 x measured 1
 workers     2 alive, 2 assigned, 1 contributed, 2 applied in the last commit
+deadline    in 4.2 s: deadline: 12.500 s after the opening
 loss        5.5312 -> 2.1034 nats a token, held out (version 0 -> 12)
 bytes       63.1 MB up, 999 B down, 787072 parameters
 digest      00112233445566778899aabbccddeeff
 checkpoint  /var/lib/autoloco/checkpoints/step-0000000250
 
-WORKER       LIFE  STATE     VERSION  STEPS    LOSS  TOKENS/S  COMPUTING        HEARD  REASON
-amsterdam-1     1  training       12  13/25  2.2500     20313       97 %    0.3 s ago
-oslo           14  left            9   0/25  2.7500         0        0 %  120.0 s ago  lease expired
+WORKER       LIFE  STATE     VERSION  STEPS    LOSS  TOKENS/S  COMPUTING  SHARE        HEARD  REASON
+amsterdam-1     1  training       12  13/25  2.2500     20313       97 %  0.500    0.3 s ago
+oslo           14  left            9   0/25  2.7500         0        0 %  0.000  120.0 s ago  lease expired
 )");
 }
 
@@ -94,6 +99,12 @@ TEST(StatusTableTest, ShowsARunThatHasNotBegun) {
   EXPECT_THAT(text, HasSubstr("loss        none yet\n"));
   EXPECT_THAT(text, HasSubstr("checkpoint  none yet\n"));
   EXPECT_THAT(text, Not(HasSubstr("WORKER")));
+}
+
+TEST(StatusTableTest, SaysWhyThereIsNoDeadline) {
+  v1::Status status;
+  status.set_deadline_reason("none before 3 deltas are in");
+  EXPECT_THAT(StatusTable(status), HasSubstr("deadline    none before 3 deltas are in\n"));
 }
 
 TEST(StatusTableTest, OneEvaluationIsNotAnArrow) {

@@ -91,10 +91,9 @@ TEST(SettingsTest, PinnedListsAreNotGuarded) {
   EXPECT_FALSE(ToIntervalConfig(random.run()).spike_guard);
 }
 
-TEST(SettingsTest, TheCommitGetsTheCodec) {
-  const v1::ServerConfig config = Load({"--codec.delta", "bf16", "--zstd-level", "3"});
+TEST(SettingsTest, TheCommitGetsTheLevel) {
+  const v1::ServerConfig config = Load({"--zstd-level", "3"});
   const CommitRunner::Settings settings = ToCommitSettings(config.run());
-  EXPECT_EQ(settings.codec, Codec::kBf16);
   EXPECT_EQ(settings.zstd_level, 3);
 }
 
@@ -109,6 +108,37 @@ TEST(SettingsTest, APushMustFit) {
 TEST(SettingsTest, ThreadsAreOneACoreUnlessSaid) {
   EXPECT_EQ(ThreadCount(Load({"--threads", "3"}).server()), 3);
   EXPECT_GE(ThreadCount(Load({}).server()), 1);
+}
+
+TEST(SettingsTest, WhoIsWaitedForAndHowMuchEachDoes) {
+  const CoreConfig plain = ToCoreConfig(Load({}), "run-1", 1, SomeLayout());
+  EXPECT_EQ(plain.deadline.quorum_share, 0.6);
+  EXPECT_EQ(plain.deadline.spread_factor, 4);
+  EXPECT_EQ(plain.deadline.slack_min, absl::Seconds(1));
+  EXPECT_EQ(plain.deadline.slack_share_max, 0.5);
+  EXPECT_EQ(plain.deadline.fixed, absl::ZeroDuration());
+  EXPECT_EQ(plain.deadline.disconnect_grace, absl::Seconds(3));
+  EXPECT_TRUE(plain.speed.matched);
+  EXPECT_EQ(plain.speed.tokens_per_step, 16u * 128);
+  EXPECT_EQ(plain.norm.limit, 5);
+  EXPECT_EQ(plain.norm.rounds, 20u);
+  EXPECT_FALSE(plain.norm.clip);
+  EXPECT_FALSE(plain.late.apply);
+  EXPECT_FALSE(plain.outer.equal_votes);
+  const v1::ServerConfig config =
+      Load({"--quorum-share", "0.75", "--deadline-seconds", "90", "--match-speed", "false", "--late", "apply",
+            "--late-discount", "0.25", "--norm-action", "clip", "--combination", "trimmed_mean", "--trim-share", "0.1"});
+  const CoreConfig core = ToCoreConfig(config, "run-1", 1, SomeLayout());
+  EXPECT_EQ(core.deadline.quorum_share, 0.75);
+  EXPECT_EQ(core.deadline.fixed, absl::Seconds(90));
+  EXPECT_FALSE(core.speed.matched);
+  EXPECT_TRUE(core.late.apply);
+  EXPECT_EQ(core.late.discount, 0.25);
+  EXPECT_TRUE(core.norm.clip);
+  EXPECT_TRUE(core.outer.equal_votes);
+  EXPECT_EQ(ToCommitSettings(config.run()).combine.kind, Combining::kTrimmedMean);
+  EXPECT_EQ(ToCommitSettings(config.run()).combine.trim_share, 0.1);
+  EXPECT_FALSE(ToCoreConfig(Load({"--strict", "true"}), "run-1", 1, SomeLayout()).speed.matched);
 }
 
 }  // namespace

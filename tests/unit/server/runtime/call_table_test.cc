@@ -14,7 +14,8 @@ class CallTableTest : public ::testing::Test {
   const Layout layout_ = *Layout::Make({{"t", {10}}});
   ManualClock clock_;
   Inbox inbox_{&clock_};
-  PayloadStore payloads_{1000, 1000};
+  FakeRecordStore records_;
+  PayloadStore payloads_{1000, 1000, &records_};
   FakeTelemetry telemetry_;
   std::deque<Event> events_;
   WorkPool pool_{1};
@@ -58,6 +59,21 @@ TEST_F(CallTableTest, AnswersPushStatus) {
   answer.status = absl::FailedPreconditionError("fenced");
   table_.Answer(answer);
   EXPECT_EQ(refused.ended->code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(table_.size(), 0);
+}
+
+TEST_F(CallTableTest, EvictionsAreAnsweredByTheCore) {
+  FakePullCall done;
+  FakePullCall closed;
+  table_.On(EvictParked{&done, EvictAsked{1, "w", false}});
+  table_.On(EvictParked{&closed, EvictAsked{2, "w", true}});
+  EXPECT_EQ(events_.size(), 2);
+  EXPECT_EQ(table_.size(), 2);
+  table_.Answer(AnswerEvict{1, absl::NotFoundError("w")});
+  table_.Answer(AnswerEvict{9, absl::OkStatus()});
+  EXPECT_EQ(done.ended->code(), absl::StatusCode::kNotFound);
+  table_.Close(kStart);
+  EXPECT_EQ(closed.ended->code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(table_.size(), 0);
 }
 

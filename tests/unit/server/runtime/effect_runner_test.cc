@@ -24,22 +24,20 @@ class EffectRunnerTest : public ::testing::Test {
   FakeTelemetry telemetry_;
   WorkPool pool_{1};
   CommitRunner commits_{{&clock_, &parameters_, &checkpoints_, &telemetry_, &pool_, &inbox_}, {}};
-  PayloadStore payloads_{1000, 1000};
+  FakeRecordStore records_;
+  PayloadStore payloads_{1000, 1000, &records_};
   std::deque<Event> events_;
   CallTable calls_{{}, {&layout_, Codec::kFp32, &pool_, &inbox_, &payloads_, &telemetry_, &events_}};
-  EffectRunner runner_{&calls_, &payloads_, &commits_, &telemetry_};
+  EffectRunner runner_{&calls_, &payloads_, &commits_, &records_, &telemetry_};
 };
 
 TEST_F(EffectRunnerTest, PushesAreCountedUnderTheReasonOfTheCore) {
-  Decision decision;
-  decision.kind = DecisionKind::kAdmission;
-  decision.reason = Reason::kWrongLayout;
-  runner_.Run({decision, RefusePush{1, absl::FailedPreconditionError("layout")}}, kStart);
+  runner_.Run({RefusePush{1, absl::FailedPreconditionError("layout"), Reason::kWrongLayout}}, kStart);
   runner_.Run({AnswerPush{2, PushOutcome::kAccepted, "", true}}, kStart);
   runner_.Run({AnswerPush{3, PushOutcome::kLate, "", false}}, kStart);
   runner_.Run({RefusePush{4, absl::AbortedError("a newer attempt")}}, kStart);
   EXPECT_THAT(telemetry_.lines(),
-              ElementsAre("decision layout", "push layout", "push replayed", "push late", "push refused"));
+              ElementsAre("push layout", "push replayed", "push late", "push refused"));
 }
 
 TEST_F(EffectRunnerTest, PayloadsAreDroppedWhenTheirCommitIsDone) {
@@ -61,6 +59,27 @@ TEST_F(EffectRunnerTest, PayloadsAreDroppedWhenTheirCommitIsDone) {
   runner_.OnCommitFinished();
   EXPECT_EQ(payloads_.Find(key), nullptr);
   EXPECT_NE(payloads_.Find(next), nullptr) << "of the next round";
+}
+
+TEST_F(EffectRunnerTest, RecordsGoToTheirStoreWithThePayloadsTheyAccept) {
+  const std::shared_ptr<Payload> payload = *payloads_.Admit(7, 10);
+  ASSERT_TRUE(payloads_.Admit(8, 10).ok());
+  const PushKey key{{"w", 1}, 3, 0};
+  const PushRecord accepted{key, {"d", PushOutcome::kAccepted, ""}, 10, 7};
+  const PushRecord late{{{"v", 1}, 2, 0}, {"e", PushOutcome::kLate, ""}, 0, 0};
+  runner_.Run({StoreRecords{5, {accepted, late}}, DropPayload{8}}, kStart);
+  ASSERT_EQ(records_.batches.size(), 1u);
+  EXPECT_EQ(records_.batches[0].sequence, 5u);
+  EXPECT_EQ(records_.batches[0].records.size(), 2u);
+  ASSERT_EQ(records_.batches[0].payloads.size(), 1u);
+  EXPECT_EQ(records_.batches[0].payloads[0].key, key);
+  EXPECT_EQ(records_.batches[0].payloads[0].payload, payload);
+  EXPECT_EQ(payloads_.Find(key), payload);
+  EXPECT_EQ(payloads_.size(), 1);
+  runner_.Run({DropSpooled{key}, DropSpooledBefore{2}}, kStart);
+  EXPECT_EQ(payloads_.size(), 0);
+  EXPECT_EQ(records_.dropped, std::vector<PushKey>{key});
+  EXPECT_EQ(records_.dropped_before, 2u);
 }
 
 TEST_F(EffectRunnerTest, RemembersTheEndOfTheRun) {

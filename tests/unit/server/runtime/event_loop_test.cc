@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/memory_record_store.h"
 #include "tests/support/runtime_fakes.h"
 
 namespace autoloco::server {
@@ -46,7 +47,8 @@ class EventLoopTest : public ::testing::Test {
   WorkPool pool_{1};
   CommitRunner commits_{{clock_, &parameters_, &checkpoints_, &telemetry_, &pool_, &inbox_}, {}};
   RoundMachine core_{Config(), CoreState(), clock_->Now()};
-  EventLoop loop_{{clock_, &inbox_, &core_, &commits_, &pool_, &telemetry_, &layout_},
+  MemoryRecordStore records_{&inbox_};
+  EventLoop loop_{{clock_, &inbox_, &core_, &commits_, &records_, &pool_, &telemetry_, &layout_},
                   {.codec = Codec::kFp32,
                    .limits = {},
                    .push_bytes_in_flight_max = 10000,
@@ -94,6 +96,22 @@ TEST_F(EventLoopTest, TelemetryIsToldTheLastStatusOfAQuietRun) {
   inbox_.Post(ShutdownAsked{"SIGTERM"});
   loop_.WaitForFinish();
   EXPECT_TRUE(telemetry_.WaitForPhase(RunPhase::kDraining));
+  Stop();
+}
+
+TEST_F(EventLoopTest, TheStatusSaysThatNothingCanBeStored) {
+  inbox_.Post(StorageTrouble{absl::ResourceExhaustedError("the disk is full")});
+  EXPECT_EQ(Status().run.reason, "nothing can be stored: the disk is full");
+  inbox_.Post(StorageTrouble{absl::OkStatus()});
+  EXPECT_NE(Status().run.reason, "nothing can be stored: the disk is full");
+  Stop();
+}
+
+TEST_F(EventLoopTest, TheRunEndsWhereStorageGaveUp) {
+  inbox_.Post(StorageGaveUp{absl::ResourceExhaustedError("the disk is full")});
+  const RunFinished finished = loop_.WaitForFinish();
+  EXPECT_EQ(finished.exit_code, 1);
+  EXPECT_EQ(finished.reason, "nothing can be stored: the disk is full");
   Stop();
 }
 

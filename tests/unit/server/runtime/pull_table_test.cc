@@ -55,6 +55,14 @@ TEST_F(PullTableTest, APullUnderWayKeepsItsVersion) {
   EXPECT_EQ(next.snapshot->header().version, 4);
 }
 
+TEST_F(PullTableTest, AVersionThatWentWhileTheCoresWordWasHeldBackIsRefused) {
+  table_.SetSnapshot(Snapshot(4));
+  table_.Serve({kTicket, 3}, kStart);
+  EXPECT_EQ(call_.snapshot, nullptr);
+  EXPECT_EQ(call_.ended->code(), absl::StatusCode::kAborted);
+  EXPECT_EQ(table_.size(), 0);
+}
+
 TEST_F(PullTableTest, ABrokenStreamIsEndedAndNotCountedAsDone) {
   table_.Serve({kTicket, 3}, kStart);
   EXPECT_TRUE(table_.OnEnded({kTicket, false}, kStart));

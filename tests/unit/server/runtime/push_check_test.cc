@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <cstdint>
 #include <limits>
 #include <string>
 #include <vector>
@@ -38,6 +40,17 @@ TEST_F(PushCheckTest, AGoodPayloadIsGood) {
   const PushCheck check = Check(Encoded());
   EXPECT_TRUE(check.status.ok()) << check.status;
   EXPECT_TRUE(check.finite);
+}
+
+// 0^2 + 1^2 + ... + 209999^2, which fp64 holds exactly.
+TEST_F(PushCheckTest, TheNormIsThatOfAllValues) {
+  const std::uint64_t count = values_.size();
+  const double n = static_cast<double>(count);
+  EXPECT_EQ(Check(Encoded()).norm, std::sqrt(static_cast<double>((count - 1) * count * (2 * count - 1) / 6)));
+  values_.assign(values_.size(), 3e38f);  // its squares do not overflow fp64
+  EXPECT_NEAR(Check(Encoded()).norm / (static_cast<double>(3e38f) * std::sqrt(n)), 1, 1e-12);
+  values_[5] = std::numeric_limits<float>::infinity();
+  EXPECT_EQ(Check(Encoded()).norm, 0);
 }
 
 TEST_F(PushCheckTest, AnotherDigestIsDataLossWithBothDigests) {

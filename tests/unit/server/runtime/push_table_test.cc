@@ -53,7 +53,8 @@ class PushTableTest : public ::testing::Test {
   const std::string payload_ = EncodeVector(std::vector<float>(100, 0.5F), Codec::kFp32, 1);
   ManualClock clock_;
   Inbox inbox_{&clock_};
-  PayloadStore payloads_{1000, 1000};
+  FakeRecordStore records_;
+  PayloadStore payloads_{1000, 1000, &records_};
   FakeTelemetry telemetry_;
   std::deque<Event> events_;
   WorkPool pool_{2};
@@ -76,9 +77,11 @@ TEST_F(PushTableTest, AWholePayloadIsCheckedAndAnswered) {
   const auto verified = OnlyEvent<PushVerified>();
   EXPECT_TRUE(verified.status.ok()) << verified.status;
   EXPECT_TRUE(verified.finite);
+  const PushKey key{{"w", 1}, 0, 0};
+  payloads_.Keep(kTicket, key);
   table_.Answer({kTicket, PushOutcome::kAccepted, "", false});
   EXPECT_EQ(call_.outcome, PushOutcome::kAccepted);
-  EXPECT_NE(payloads_.Find(PushKey{{"w", 1}, 0, 0}), nullptr) << "an accepted payload stays for the commit";
+  EXPECT_NE(payloads_.Find(key), nullptr) << "an accepted payload stays for the commit";
   EXPECT_EQ(payloads_.in_flight_bytes(), 0);
   EXPECT_EQ(table_.size(), 0);
   EXPECT_EQ(table_.bytes_received(), payload_.size());

@@ -432,6 +432,31 @@ TEST(WorkerMachineTest, StopAfterTooFewStepsSaysGoodbyeAtOnce) {
   EXPECT_EQ(script.Last<Finish>()->exit_code, kExitDone);
 }
 
+TEST(WorkerMachineTest, WhereLateDeltasCountAnIntervalGoesOnPastItsRound) {
+  MachineScript script;
+  script.Say(Welcomed{.session = script.session(),
+                      .identity = {.run_id = "run-1", .incarnation = 1},
+                      .version = 0,
+                      .heartbeat = absl::Seconds(2),
+                      .late_versions_max = 1});
+  script.Say(Prepared{});
+  script.EndPull(0, "digest");
+  script.Assign(IntervalOf(0));
+  script.CloseRound(0);
+  EXPECT_EQ(script.Count<CancelWork>(), 0);
+  script.EndTraining();
+  EXPECT_EQ(script.Count<StartPush>(), 1);
+  script.AnswerPush(PushOutcome::kAccepted, "late: it counts in round 1");
+  script.CloseRound(1);
+  script.Assign(IntervalOf(2));
+  EXPECT_EQ(script.Last<StartPull>()->version, 2u);
+  script.EndPull(2, "digest");
+  script.CloseRound(2);
+  EXPECT_EQ(script.Count<CancelWork>(), 0);
+  script.CloseRound(3);  // two versions late
+  EXPECT_EQ(script.Count<CancelWork>(), 1);
+}
+
 TEST(WorkerMachineTest, StopWithoutAServerOrInAStrictRunSendsNoPart) {
   for (const bool strict : {true, false}) {
     MachineScript script;
