@@ -101,6 +101,7 @@ class RoundMachine::Impl {
   absl::Status CheckSender(const Sender& sender, Reason* reason) const;
   absl::Status CheckPushHeader(const PushOpened& push, Reason* reason) const;
   absl::Status CheckAssigned(const PushOpened& push, Reason* reason) const;
+  void EndWork(const std::string& name);
   bool AnswerIfRecorded(const PushOpened& push, const PushKey& key);
   bool AnswerIfClosed(const PushOpened& push, const PushKey& key);
   void RefusePushWith(Ticket ticket, const PushKey& key, Reason reason, absl::Status status);
