@@ -291,6 +291,13 @@ absl::StatusOr<std::vector<std::uint64_t>> IndexBlocks(std::span<const std::byte
   return offsets;
 }
 
+std::optional<Codec> CodecOf(std::span<const std::byte> payload) {
+  if (payload.size() < kBlockHeaderBytes) return std::nullopt;
+  const auto codec = static_cast<Codec>(ReadHeader(payload.data()).codec);
+  if (!IsKnown(codec)) return std::nullopt;
+  return codec;
+}
+
 std::string EncodeVector(std::span<const float> values, Codec codec, int zstd_level) {
   BlockEncoder encoder(codec, zstd_level);
   std::string payload;

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -97,6 +98,9 @@ class BlockDecoder {
 // reordered block, a size beyond the bound); no checksum is verified.
 absl::StatusOr<std::vector<std::uint64_t>> IndexBlocks(std::span<const std::byte> payload, std::uint64_t value_count,
                                                        Codec codec);
+
+// The codec that the first block of a payload names: what a stored one was written with. Empty: none that is known.
+std::optional<Codec> CodecOf(std::span<const std::byte> payload);
 
 // All of `values`, one thread. REQUIRES: fp32 or bf16.
 std::string EncodeVector(std::span<const float> values, Codec codec, int zstd_level);

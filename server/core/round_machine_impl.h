@@ -26,6 +26,7 @@
 #include "server/core/records.h"
 #include "server/core/round_deadline.h"
 #include "server/core/round_machine.h"
+#include "server/core/token_ledger.h"
 #include "server/core/types.h"
 #include "server/core/worker_speed.h"
 
@@ -110,6 +111,7 @@ class RoundMachine::Impl {
   absl::Status CheckSender(const Sender& sender, Reason* reason) const;
   absl::Status CheckPushHeader(const PushOpened& push, Reason* reason) const;
   absl::Status CheckAssigned(const PushOpened& push, Reason* reason) const;
+  void EndWork(const std::string& name);
   bool AnswerIfRecorded(const PushOpened& push, const PushKey& key);
   bool AnswerIfClosed(const PushOpened& push, const PushKey& key);
   void RefusePushWith(Ticket ticket, const PushKey& key, Reason reason, absl::Status status);
@@ -139,11 +141,14 @@ class RoundMachine::Impl {
   void OpenRoundIfReady();
   void StartTraining(const std::vector<Member*>& members);
   void BeginRound();
+  void OpenLease(const WorkerId& worker, const Assignment& assignment);
   Assignment NextAssignment(const std::string& worker, std::uint32_t inner_steps);
   void CloseRoundIfDone();
   void CloseRound(Reason reason, std::string text);
   bool EndsWithThisRound() const;
   void AbortRound();
+  void LoseLeasesOf(const std::string& worker);
+  void SettleLeases();
   void EndRound();
   bool IsMissing(const std::string& name, const RoundEntry& entry) const;
   void BeginEvaluation(std::uint32_t parts);
@@ -175,6 +180,8 @@ class RoundMachine::Impl {
   void EndCompleted();
   void End(Ending ending);
   void EndIfStored();
+  bool MayStillAsk(const Member& member) const;
+  void FinishIfAllWereTold();
   void StartCheckpointOf();
   Round FirstRoundKept(Version version) const;
 
@@ -217,6 +224,7 @@ class RoundMachine::Impl {
   std::map<Ticket, Claim> claims_;  // by session: welcomed beside a life that is alive, and not heard of since
   std::map<Ticket, PendingPush> pending_;
   PushRegister register_;
+  TokenLedger ledger_;
   EvaluationBook evaluations_;
   WorkerSpeeds speeds_;                       // learned anew after a restart
   std::map<std::string, double> last_shares_;  // of the last commit, by worker
@@ -234,7 +242,8 @@ class RoundMachine::Impl {
   bool shutting_down_ = false;
   std::string shutdown_text_;
   std::optional<Ending> ending_;
-  bool ended_ = false;
+  bool ended_ = false;     // everybody who is there was told
+  bool finished_ = false;  // and so was everybody who may still have come
 };
 
 }  // namespace autoloco::server

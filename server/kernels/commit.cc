@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/base/crash_point.h"
 #include "common/base/status_macros.h"
 #include "common/codec/delta_codec.h"
 #include "server/kernels/in_order_digest.h"
@@ -221,7 +222,10 @@ absl::StatusOr<CommitResult> Commit(const CommitInputs& inputs, const CommitBuff
   AUTOLOCO_RETURN_IF_ERROR(ValidateOuterStep(inputs.contributions, inputs.coefficients));
   Pass pass(inputs, buffers, pool->thread_count());
   AUTOLOCO_RETURN_IF_ERROR(pass.Index());
-  pool->ParallelFor(pass.block_count(), [&pass](std::size_t block, std::size_t slot) { pass.RunBlock(block, slot); });
+  pool->ParallelFor(pass.block_count(), [&pass](std::size_t block, std::size_t slot) {
+    pass.RunBlock(block, slot);
+    CrashPoint("commit_middle");
+  });
   return pass.Finish();
 }
 

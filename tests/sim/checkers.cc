@@ -169,7 +169,6 @@ void Checkers::Durable(const server::RoundAbortedRecord& record) {
 
 void Checkers::CheckLedger(const server::CoreState& state) {
   const server::LedgerTotals& ledger = state.ledger;
-  if (ledger == server::LedgerTotals() && state.leases.empty()) return;
   std::uint64_t outstanding = 0;
   for (const auto& [key, lease] : state.leases) outstanding += lease.leased;
   const std::uint64_t ended = ledger.applied + ledger.late + ledger.rejected + ledger.lost + ledger.unused;
