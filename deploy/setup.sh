@@ -9,8 +9,8 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 readonly CMAKE_VERSION_MIN=3.25
 
 readonly BUILD_PACKAGES=(build-essential ca-certificates ccache cmake curl git ninja-build pkg-config python3)
-readonly LIBRARY_PACKAGES=(libabsl-dev libgmock-dev libgrpc++-dev libgtest-dev libhwy-dev libprotobuf-dev libxxhash-dev
-                           libyaml-cpp-dev libzstd-dev nlohmann-json3-dev prometheus-cpp-dev protobuf-compiler
+readonly LIBRARY_PACKAGES=(libabsl-dev libgmock-dev libgrpc++-dev libgtest-dev libhwy-dev libprotobuf-dev libsqlite3-dev
+                           libxxhash-dev libyaml-cpp-dev libzstd-dev nlohmann-json3-dev prometheus-cpp-dev protobuf-compiler
                            protobuf-compiler-grpc)
 readonly WORKER_PACKAGES=(python3-pip)  # brings LibTorch
 readonly DEV_PACKAGES=(clang clang-format clang-tidy gdb libclang-rt-dev)

@@ -9,7 +9,7 @@ RUN deploy/setup.sh --no-worker \
 FROM debian:12-slim
 RUN apt-get update \
  && apt-get install -y --no-install-recommends libgrpc++1.51 libprotobuf32 libyaml-cpp0.7 libzstd1 libxxhash0 libhwy1 \
-      libprometheus-cpp-core1.0 libprometheus-cpp-pull1.0 \
+      libprometheus-cpp-core1.0 libprometheus-cpp-pull1.0 libsqlite3-0 \
  && rm -rf /var/lib/apt/lists/* \
  && useradd --system --home-dir /var/lib/autoloco --create-home autoloco
 COPY --from=build /src/build/release/bin/autoloco-server /src/build/release/bin/autoloco /usr/local/bin/

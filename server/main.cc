@@ -8,6 +8,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "common/base/crash_point.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/config/convert.h"
@@ -20,9 +22,9 @@
 #include "server/rpc/server.h"
 #include "server/rpc/settings.h"
 #include "server/runtime/event_loop.h"
-#include "server/runtime/memory_record_store.h"
 #include "server/stop_signal.h"
 #include "server/storage/checkpoint_store.h"
+#include "server/storage/record_store.h"
 #include "server/telemetry/prometheus_telemetry.h"
 
 namespace autoloco::server {
@@ -62,26 +64,36 @@ absl::StatusOr<int> Serve(const v1::ServerConfig& config) {
   AUTOLOCO_ASSIGN_OR_RETURN(const StateFolder state, StateFolder::Open(options.state_dir(), config.run().name()));
   const DecoderShape shape = ToDecoderShape(config.run().model());
   AUTOLOCO_ASSIGN_OR_RETURN(const Layout layout, MakeDecoderLayout(shape));
-  const CoreConfig core_config = ToCoreConfig(config, state.run_id(), state.start_number(), layout);
+  CoreConfig core_config = ToCoreConfig(config, state.run_id(), state.start_number(), layout);
   AUTOLOCO_RETURN_IF_ERROR(CheckPushFits(core_config, options));
   AUTOLOCO_ASSIGN_OR_RETURN(ParameterStore parameters, ParameterStore::Allocate(layout));
-  AUTOLOCO_ASSIGN_OR_RETURN(const InitialState initial, LoadInitialState(config, state, &parameters));
-  AUTOLOCO_ASSIGN_OR_RETURN(const std::unique_ptr<FolderCheckpointStore> checkpoints,
-                            FolderCheckpointStore::Open(&state, shape, options.checkpoint_keep()));
-  AUTOLOCO_ASSIGN_OR_RETURN(const std::unique_ptr<PrometheusTelemetry> telemetry,
-                            StartTelemetry(config, state.run_id()));
+  AUTOLOCO_ASSIGN_OR_RETURN(const std::unique_ptr<StateDatabase> database,
+                            StateDatabase::Open(state.database_path(), Database::Mode::kReadWrite));
+  AUTOLOCO_ASSIGN_OR_RETURN(const std::unique_ptr<Spool> spool, Spool::Open(state.spool_path()));
 
   // Destroyed from the last to the first: whoever posts goes before whom it posts to.
   const Clock* const clock = MonotonicClock();
   Inbox inbox(clock);
   WorkPool pool(ThreadCount(options));
+  AUTOLOCO_ASSIGN_OR_RETURN(
+      const Recovered initial,
+      LoadInitialState(config, {&state, database.get(), spool.get(), &parameters, &pool}));
+  core_config.began_anew = initial.new_run;
+  AUTOLOCO_ASSIGN_OR_RETURN(const std::unique_ptr<FolderCheckpointStore> checkpoints,
+                            FolderCheckpointStore::Open(&state, shape, options.checkpoint_keep()));
+  AUTOLOCO_ASSIGN_OR_RETURN(const std::unique_ptr<PrometheusTelemetry> telemetry,
+                            StartTelemetry(config, state.run_id()));
   CommitRunner commits({clock, &parameters, checkpoints.get(), telemetry.get(), &pool, &inbox},
                        ToCommitSettings(config.run()));
-  MemoryRecordStore records(&inbox);
-  RoundMachine core(core_config, StateOf(initial.snapshot), clock->Now());
-  EventLoop loop(
-      {clock, &inbox, &core, &commits, &records, &pool, telemetry.get(), &layout}, ToLoopSettings(config, initial.checkpoint),
-      parameters.Encode(initial.snapshot.version, initial.params_digest, config.run().codec().zstd_level(), &pool));
+  database->SetCombineRule(ToCommitSettings(config.run()).combine);
+  DurableRecordStore records({clock, database.get(), spool.get(), telemetry.get(), &inbox},
+                             {.retry_for = absl::Seconds(options.storage_retry_seconds())});
+  const Version version = initial.state.run.version;
+  RoundMachine core(core_config, initial.state, clock->Now());
+  EventLoop loop({clock, &inbox, &core, &commits, &records, &pool, telemetry.get(), &layout},
+                 ToLoopSettings(config, initial.checkpoint),
+                 parameters.Encode(version, initial.params_digest, config.run().codec().zstd_level(), &pool));
+  for (const KeptPayload& kept : initial.payloads) loop.TakeOver(kept);
   OpenCalls open_calls(clock);
   const RpcContext context{clock, &inbox, telemetry.get(), state.run_id(), config.run(), &open_calls};
   AUTOLOCO_ASSIGN_OR_RETURN(const std::unique_ptr<RpcServer> rpc, RpcServer::Start(ToListenOptions(options), &context));
@@ -94,7 +106,7 @@ absl::StatusOr<int> Serve(const v1::ServerConfig& config) {
       .Add("run_id", state.run_id())
       .Add("build_commit", kBuildCommit)
       .Add("parameters", layout.value_count())
-      .Add("version", initial.snapshot.version)
+      .Add("version", version)
       .Add("checkpoint", initial.checkpoint)
       .Add("params_digest", initial.params_digest);
 
@@ -109,6 +121,15 @@ absl::StatusOr<int> Serve(const v1::ServerConfig& config) {
   loop.Stop();
   Log(LogLevel::kInfo, "stopped").Add("exit_code", finished.exit_code);
   return finished.exit_code;
+}
+
+// For tests: the place at which this process is to kill itself.
+absl::Status ArmFromEnvironment() {
+  for (const std::string& variable : ProcessEnvironment()) {
+    absl::string_view place = variable;
+    if (absl::ConsumePrefix(&place, absl::StrCat(kCrashPointVariable, "="))) return ArmCrashPoint(place);
+  }
+  return absl::OkStatus();
 }
 
 bool IsOperatorsMistake(const absl::Status& status) {
@@ -128,7 +149,8 @@ int main(int argc, char** argv) {
   autoloco::ConfigureLog(autoloco::ToLogLevel(config.server().log_level()),
                          autoloco::ToLogFormat(config.server().log_format()));
   autoloco::RouteGrpcLog();
-  const absl::StatusOr<int> exit_code = autoloco::server::Serve(config);
+  const absl::Status armed = autoloco::server::ArmFromEnvironment();
+  const absl::StatusOr<int> exit_code = armed.ok() ? autoloco::server::Serve(config) : absl::StatusOr<int>(armed);
   if (exit_code.ok()) return *exit_code;
   autoloco::Log(autoloco::LogLevel::kError, "start_failed").Add("reason", exit_code.status().message());
   return autoloco::server::IsOperatorsMistake(exit_code.status()) ? 2 : 1;

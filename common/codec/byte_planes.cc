@@ -80,6 +80,18 @@ void JoinPlanes(const std::uint8_t* planes, Codec codec, std::span<float> values
   }
 }
 
+double SquaredPlanes(const std::uint8_t* planes, Codec codec, std::size_t count) {
+  constexpr std::size_t kLanes = 16;
+  double lanes[kLanes] = {};
+  for (std::size_t i = 0; i < count; ++i) {
+    const double value = codec == Codec::kFp32 ? Fp32At(planes, count, i) : Bf16At(planes, count, i);
+    lanes[i % kLanes] += value * value;
+  }
+  double sum = 0;
+  for (const double lane : lanes) sum += lane;
+  return sum;
+}
+
 void AddPlanes(const std::uint8_t* planes, Codec codec, float weight, std::span<float> sum) {
   const std::size_t n = sum.size();
   if (codec == Codec::kFp32) {

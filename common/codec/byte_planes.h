@@ -24,6 +24,8 @@ void DecodedNegated(std::span<const float> values, Codec codec, std::span<float>
 // Plane k holds byte k, least significant first, of every value. `planes`: values.size() * PlaneCount(codec) bytes.
 void SplitPlanes(std::span<const float> values, Codec codec, std::uint8_t* planes);
 void JoinPlanes(const std::uint8_t* planes, Codec codec, std::span<float> values);
+// Sum of squares in fp64, in 16 partial sums (value i in sum i mod 16) that are added up in order.
+double SquaredPlanes(const std::uint8_t* planes, Codec codec, std::size_t count);
 // sum[i] = sum[i] + weight * value i, each operation rounded.
 void AddPlanes(const std::uint8_t* planes, Codec codec, float weight, std::span<float> sum);
 

@@ -20,6 +20,8 @@ enum class Codec : std::uint8_t {
 };
 
 inline bool IsKnown(Codec codec) { return codec >= Codec::kFp32 && codec <= Codec::kTernary; }
+// Whether every value comes back as it was.
+inline bool IsLossless(Codec codec) { return codec == Codec::kFp32; }
 // Whether values become symbols times a unit that the block carries: such a block decodes to finite values only.
 inline bool IsQuantized(Codec codec) { return codec >= Codec::kInt8 && codec <= Codec::kTernary; }
 

@@ -26,7 +26,7 @@ struct Outgoing {
   std::span<const float> values = {};
   std::span<const float> residual = {};  // empty: none
   std::span<float> next = {};            // empty: not wanted
-  std::span<float> decoded = {};         // empty: not wanted
+  std::span<float> view = {};            // empty: not wanted
   float At(std::size_t i) const { return residual.empty() ? values[i] : values[i] + residual[i]; }
 };
 
@@ -60,7 +60,7 @@ struct BlockEncoder::State {
 
   float Unit(const Outgoing& block, double squared_signal) const;
   absl::StatusOr<CodingReport> Quantize(const Outgoing& block, Feedback feedback);
-  absl::StatusOr<CodingReport> Split(const Outgoing& block);
+  absl::StatusOr<CodingReport> Split(const Outgoing& block, Feedback feedback);
   // The coded bytes become the body of a block.
   void Finish(std::uint32_t index, std::span<const std::uint8_t> ready, std::string* payload);
   absl::StatusOr<CodingReport> Encode(const Outgoing& block, Feedback feedback, std::string* payload);
@@ -93,7 +93,7 @@ absl::StatusOr<CodingReport> BlockEncoder::State::Quantize(const Outgoing& block
       kernels.quantize[packing][static_cast<std::size_t>(feedback)]({.values = block.values.data(),
                                                                      .residual_in = DataOrNull(block.residual),
                                                                      .residual_out = DataOrNull(block.next),
-                                                                     .decoded = DataOrNull(block.decoded),
+                                                                     .view = DataOrNull(block.view),
                                                                      .count = count,
                                                                      .unit = unit,
                                                                      .packed = coded.data()});
@@ -101,9 +101,8 @@ absl::StatusOr<CodingReport> BlockEncoder::State::Quantize(const Outgoing& block
   return report;
 }
 
-absl::StatusOr<CodingReport> BlockEncoder::State::Split(const Outgoing& block) {
+absl::StatusOr<CodingReport> BlockEncoder::State::Split(const Outgoing& block, Feedback feedback) {
   const std::size_t count = block.values.size();
-  const bool feedback = !block.next.empty() || !block.decoded.empty();
   CodingReport report = {.values = count};
   report.squared_signal = kernels.sum_of_squares(block.values.data(), DataOrNull(block.residual), count);
   sent.resize(kBlockValues);
@@ -114,11 +113,11 @@ absl::StatusOr<CodingReport> BlockEncoder::State::Split(const Outgoing& block) {
   if (coding.codec != Codec::kFp32) {
     report.squared_error = kernels.sum_of_squares(sent.data(), minus_decoded.data(), count);
   }
-  if (feedback && !std::isfinite(report.squared_signal + report.squared_error)) {
+  if (feedback != Feedback::kNone && !std::isfinite(report.squared_signal + report.squared_error)) {
     return RefuseNotFinite(block.index, FirstNotFinite(block, coding.codec));
   }
   for (std::size_t i = 0; i < block.next.size(); ++i) block.next[i] = sent[i] + minus_decoded[i];
-  for (std::size_t i = 0; i < block.decoded.size(); ++i) block.decoded[i] = -minus_decoded[i];
+  for (std::size_t i = 0; i < block.view.size(); ++i) block.view[i] -= minus_decoded[i];
   SplitPlanes({sent.data(), count}, coding.codec, coded.data());
   return report;
 }
@@ -142,7 +141,7 @@ absl::StatusOr<CodingReport> BlockEncoder::State::Encode(const Outgoing& block, 
                                                          std::string* payload) {
   AUTOLOCO_CHECK(!block.values.empty());
   AUTOLOCO_CHECK(block.values.size() <= kBlockValues);
-  AUTOLOCO_ASSIGN_OR_RETURN(CodingReport report, IsQuantized(coding.codec) ? Quantize(block, feedback) : Split(block));
+  AUTOLOCO_ASSIGN_OR_RETURN(CodingReport report, IsQuantized(coding.codec) ? Quantize(block, feedback) : Split(block, feedback));
   const std::size_t before = payload->size();
   Finish(block.index, {coded.data(), CodedBytes(coding.codec, block.values.size())}, payload);
   report.bytes = payload->size() - before;
@@ -179,10 +178,10 @@ absl::StatusOr<CodingReport> BlockEncoder::EncodeWithResidual(std::uint32_t inde
                         payload);
 }
 
-absl::StatusOr<CodingReport> BlockEncoder::EncodeAndDecode(std::uint32_t index, std::span<const float> values,
-                                                           std::span<float> decoded, std::string* payload) {
-  AUTOLOCO_CHECK(decoded.size() == values.size());
-  return state_->Encode({.index = index, .values = values, .decoded = decoded}, Feedback::kDecoded, payload);
+absl::StatusOr<CodingReport> BlockEncoder::EncodeAndAdd(std::uint32_t index, std::span<const float> values,
+                                                        std::span<float> view, std::string* payload) {
+  AUTOLOCO_CHECK(view.size() == values.size());
+  return state_->Encode({.index = index, .values = values, .view = view}, Feedback::kAdded, payload);
 }
 
 struct BlockDecoder::Coded {
@@ -227,9 +226,17 @@ absl::StatusOr<BlockDecoder::Coded> BlockDecoder::Open(std::span<const std::byte
   return coded;
 }
 
+double BlockDecoder::SquaredNorm(const Coded& coded, Codec codec, std::size_t count) const {
+  if (!IsQuantized(codec)) return SquaredPlanes(coded.bytes, codec, count);
+  const auto packing = static_cast<std::size_t>(PackingOf(codec));
+  const auto squares = static_cast<double>(state_->kernels.squared_symbols[packing](coded.bytes, count));
+  return squares * (static_cast<double>(coded.unit) * coded.unit);
+}
+
 absl::Status BlockDecoder::Decode(std::span<const std::byte> block, Codec codec, std::uint32_t index,
-                                  std::span<float> values) {
+                                  std::span<float> values, double* squared_norm) {
   AUTOLOCO_ASSIGN_OR_RETURN(const Coded coded, Open(block, codec, index, values.size()));
+  if (squared_norm != nullptr) *squared_norm = SquaredNorm(coded, codec, values.size());
   if (IsQuantized(codec)) {
     const auto packing = static_cast<std::size_t>(PackingOf(codec));
     state_->kernels.dequantize[packing](coded.bytes, coded.unit, values.size(), values.data());
@@ -240,8 +247,9 @@ absl::Status BlockDecoder::Decode(std::span<const std::byte> block, Codec codec,
 }
 
 absl::Status BlockDecoder::DecodeAdd(std::span<const std::byte> block, Codec codec, std::uint32_t index, float weight,
-                                     std::span<float> sum) {
+                                     std::span<float> sum, double* squared_norm) {
   AUTOLOCO_ASSIGN_OR_RETURN(const Coded coded, Open(block, codec, index, sum.size()));
+  if (squared_norm != nullptr) *squared_norm = SquaredNorm(coded, codec, sum.size());
   if (IsQuantized(codec)) {
     const auto packing = static_cast<std::size_t>(PackingOf(codec));
     state_->kernels.dequantize_add[packing](coded.bytes, coded.unit, sum.size(), weight, sum.data());
@@ -281,6 +289,13 @@ absl::StatusOr<std::vector<std::uint64_t>> IndexBlocks(std::span<const std::byte
   }
   offsets.push_back(offset);
   return offsets;
+}
+
+std::optional<Codec> CodecOf(std::span<const std::byte> payload) {
+  if (payload.size() < kBlockHeaderBytes) return std::nullopt;
+  const auto codec = static_cast<Codec>(ReadHeader(payload.data()).codec);
+  if (!IsKnown(codec)) return std::nullopt;
+  return codec;
 }
 
 std::string EncodeVector(std::span<const float> values, Codec codec, int zstd_level) {

@@ -3,7 +3,7 @@
 //
 // A payload is the blocks 0, 1, ... of the flat vector, one after another, each `kBlockValues` values (the last one
 // shorter) and self-contained. A block is worked on in the processor's cache: what is quantized, what stays behind and
-// what the other side will decode come out of the same pass.
+// what the other side will hold come out of the same pass.
 //
 // Every decoder takes hostile bytes: sizes are bounded by the value count before memory is taken or read.
 #ifndef AUTOLOCO_COMMON_CODEC_DELTA_CODEC_H_
@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -53,10 +54,10 @@ class BlockEncoder {
                                                   std::span<const float> residual, std::span<float> next,
                                                   std::string* payload);
 
-  // Also gives what every reader will decode, for a sender that keeps what its readers hold. Errors as
-  // EncodeWithResidual; `decoded` is unchanged then.
-  absl::StatusOr<CodingReport> EncodeAndDecode(std::uint32_t index, std::span<const float> values,
-                                               std::span<float> decoded, std::string* payload);
+  // Also adds what every reader will decode to `view`, in fp32, each sum rounded: for a sender that keeps what its readers
+  // hold, as they will do to it. Errors as EncodeWithResidual; `view` is unchanged then.
+  absl::StatusOr<CodingReport> EncodeAndAdd(std::uint32_t index, std::span<const float> values, std::span<float> view,
+                                            std::string* payload);
 
  private:
   struct State;
@@ -74,17 +75,20 @@ class BlockDecoder {
   // Decodes one block, header included, into `values` (exactly filled).
   // DATA_LOSS: checksum. INVALID_ARGUMENT: index, codec, sizes, unit, symbols or frame are not those of this block.
   // Messages name the block. `values` is unchanged on error. REQUIRES: 1 <= values.size() <= kBlockValues.
-  absl::Status Decode(std::span<const std::byte> block, Codec codec, std::uint32_t index, std::span<float> values);
+  // `squared_norm`, unless null, becomes the sum of the squares of the values (fp64; the same on every processor).
+  absl::Status Decode(std::span<const std::byte> block, Codec codec, std::uint32_t index, std::span<float> values,
+                      double* squared_norm = nullptr);
 
   // sum[i] = sum[i] + weight * value i, in fp32, the product rounded, then the sum. Errors and requirements as Decode.
   absl::Status DecodeAdd(std::span<const std::byte> block, Codec codec, std::uint32_t index, float weight,
-                         std::span<float> sum);
+                         std::span<float> sum, double* squared_norm = nullptr);
 
  private:
   struct Coded;
   struct State;
   // Everything between the bytes of a block and its coded bytes: checks, zstd.
   absl::StatusOr<Coded> Open(std::span<const std::byte> block, Codec codec, std::uint32_t index, std::size_t count);
+  double SquaredNorm(const Coded& coded, Codec codec, std::size_t count) const;
 
   std::unique_ptr<State> state_;
 };
@@ -94,6 +98,9 @@ class BlockDecoder {
 // reordered block, a size beyond the bound); no checksum is verified.
 absl::StatusOr<std::vector<std::uint64_t>> IndexBlocks(std::span<const std::byte> payload, std::uint64_t value_count,
                                                        Codec codec);
+
+// The codec that the first block of a payload names: what a stored one was written with. Empty: none that is known.
+std::optional<Codec> CodecOf(std::span<const std::byte> payload);
 
 // All of `values`, one thread. REQUIRES: fp32 or bf16.
 std::string EncodeVector(std::span<const float> values, Codec codec, int zstd_level);

@@ -55,7 +55,7 @@ struct QuantizeBlock {
   const float* values = nullptr;
   const float* residual_in = nullptr;  // null: none
   float* residual_out = nullptr;       // null: not wanted
-  float* decoded = nullptr;            // null: not wanted
+  float* view = nullptr;               // null: not wanted; what is decoded is added to it
   std::size_t count = 0;
   float unit = 0;  // 0: all symbols are zero
   std::uint8_t* packed = nullptr;
@@ -65,7 +65,7 @@ struct QuantizeBlock {
 enum class Feedback : std::uint8_t {
   kNone = 0,      // values -> packed
   kResidual = 1,  // values, residual_in -> packed, residual_out
-  kDecoded = 2,   // values -> packed, decoded
+  kAdded = 2,     // values -> packed, view + decoded
 };
 inline constexpr std::size_t kFeedbacks = 3;
 
@@ -78,6 +78,8 @@ struct QuantizerKernels {
   using MaxAbs = float (*)(const float* values, const float* residual, std::size_t count);
   // Packs a block whose v are finite. Returns the sum of (x - q)^2: the squared error in units of unit^2.
   using Quantize = double (*)(const QuantizeBlock& block);
+  // Sum of q^2 over the block's symbols.
+  using SquaredSymbols = std::uint64_t (*)(const std::uint8_t* packed, std::size_t count);
   using Dequantize = void (*)(const std::uint8_t* packed, float unit, std::size_t count, float* values);
   // sum[i] = sum[i] + weight * (q u), each operation rounded.
   using DequantizeAdd = void (*)(const std::uint8_t* packed, float unit, std::size_t count, float weight, float* sum);
@@ -86,6 +88,7 @@ struct QuantizerKernels {
   SumOfSquares sum_of_squares = nullptr;
   MaxAbs max_abs = nullptr;
   std::array<std::array<Quantize, kFeedbacks>, kPackings> quantize = {};
+  std::array<SquaredSymbols, kPackings> squared_symbols = {};
   std::array<Dequantize, kPackings> dequantize = {};
   std::array<DequantizeAdd, kPackings> dequantize_add = {};
 };

@@ -112,7 +112,9 @@ double Quantize(const QuantizeBlock& block) {
         if constexpr (kFeedback == Feedback::kResidual) {
           hn::StoreU(hn::Sub(v, hn::Mul(q, unit)), kF32, block.residual_out + at);
         }
-        if constexpr (kFeedback == Feedback::kDecoded) hn::StoreU(hn::Mul(q, unit), kF32, block.decoded + at);
+        if constexpr (kFeedback == Feedback::kAdded) {
+          hn::StoreU(hn::Add(hn::LoadU(kF32, block.view + at), hn::Mul(q, unit)), kF32, block.view + at);
+        }
         const auto bits = hn::BitCast(kU32, rounded);
         bytes = plane + 1 == kPlanes ? bits : hn::Add(TimesRadix<kPacking>(bytes), bits);
       }
@@ -211,11 +213,45 @@ void DequantizeAdd(const std::uint8_t* packed, float unit, std::size_t count, fl
   DequantizeAll<kPacking, true>(packed, unit, count, weight, sum);
 }
 
+#if HWY_TARGET != HWY_SCALAR
+// Both symbols of a byte squared through a table of the sixteen there are.
+std::uint64_t SquaredNibbles(const std::uint8_t* packed, std::size_t count) {
+  constexpr hn::ScalableTag<std::uint8_t> kBytes;
+  constexpr hn::Repartition<std::uint64_t, decltype(kBytes)> kU64;
+  constexpr std::size_t kWidth = hn::MaxLanes(kBytes);
+  alignas(16) static constexpr std::uint8_t kSquares[16] = {64, 49, 36, 25, 16, 9, 4, 1, 0, 1, 4, 9, 16, 25, 36, 49};
+  const auto squares = hn::LoadDup128(kBytes, kSquares);
+  const auto low = hn::Set(kBytes, std::uint8_t{15});
+  auto sums = hn::Zero(kU64);
+  const std::size_t full = FullPositions<Packing::kNibble>(count, kWidth);
+  for (std::size_t j = 0; j < full; j += kWidth) {
+    const auto bytes = hn::LoadU(kBytes, packed + j);
+    const auto high = hn::And(hn::BitCast(kBytes, hn::ShiftRight<4>(hn::BitCast(kU64, bytes))), low);
+    const auto both = hn::Add(hn::TableLookupBytes(squares, hn::And(bytes, low)), hn::TableLookupBytes(squares, high));
+    sums = hn::Add(sums, hn::SumsOf8(both));
+  }
+  std::uint64_t lanes[hn::MaxLanes(kU64)];
+  hn::StoreU(sums, kU64, lanes);
+  std::uint64_t sum = 0;
+  for (const std::uint64_t lane : lanes) sum += lane;
+  return sum + SumSquaredSymbols<Packing::kNibble>(packed, count, full);
+}
+#endif
+
+template <Packing kPacking>
+std::uint64_t SquaredSymbols(const std::uint8_t* packed, std::size_t count) {
+#if HWY_TARGET != HWY_SCALAR
+  if constexpr (kPacking == Packing::kNibble) return SquaredNibbles(packed, count);
+#endif
+  return SumSquaredSymbols<kPacking>(packed, count, 0);
+}
+
 template <Packing kPacking>
 void Fill(QuantizerKernels* kernels) {
   constexpr auto kIndex = static_cast<std::size_t>(kPacking);
   kernels->quantize[kIndex] = {&Quantize<kPacking, Feedback::kNone>, &Quantize<kPacking, Feedback::kResidual>,
-                               &Quantize<kPacking, Feedback::kDecoded>};
+                               &Quantize<kPacking, Feedback::kAdded>};
+  kernels->squared_symbols[kIndex] = &SquaredSymbols<kPacking>;
   kernels->dequantize[kIndex] = &Dequantize<kPacking>;
   kernels->dequantize_add[kIndex] = &DequantizeAdd<kPacking>;
 }

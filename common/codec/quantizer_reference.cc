@@ -21,6 +21,11 @@ double Quantize(const QuantizeBlock& block) {
 }
 
 template <Packing kPacking>
+std::uint64_t SquaredSymbols(const std::uint8_t* packed, std::size_t count) {
+  return SumSquaredSymbols<kPacking>(packed, count, 0);
+}
+
+template <Packing kPacking>
 void Dequantize(const std::uint8_t* packed, float unit, std::size_t count, float* values) {
   DequantizePositions<kPacking, false>(packed, unit, count, 1, values, 0, PackedBytes(kPacking, count));
 }
@@ -34,6 +39,7 @@ template <Packing kPacking>
 void Fill(QuantizerKernels* kernels) {
   constexpr auto kIndex = static_cast<std::size_t>(kPacking);
   kernels->quantize[kIndex].fill(&Quantize<kPacking>);  // looks at the pointers: one for every Feedback
+  kernels->squared_symbols[kIndex] = &SquaredSymbols<kPacking>;
   kernels->dequantize[kIndex] = &Dequantize<kPacking>;
   kernels->dequantize_add[kIndex] = &DequantizeAdd<kPacking>;
 }

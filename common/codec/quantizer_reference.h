@@ -72,7 +72,7 @@ void QuantizePositions(const QuantizeBlock& block, std::size_t begin, std::size_
       lanes[j % kSumLanes] += error * error;
       const float decoded = q * block.unit;
       if (block.residual_out != nullptr) block.residual_out[i] = v - decoded;
-      if (block.decoded != nullptr) block.decoded[i] = decoded;
+      if (block.view != nullptr) block.view[i] = block.view[i] + decoded;
       byte += std::bit_cast<std::uint32_t>(rounded);
     }
     block.packed[j] = static_cast<std::uint8_t>(byte + PackedOffset(kPacking));
@@ -91,6 +91,34 @@ int SymbolAt(std::uint8_t byte, std::size_t plane) {
     for (std::size_t k = 0; k < plane; ++k) digit /= 3;
     return digit % 3 - 1;
   }
+}
+
+// Sum of q^2 of all symbols in a byte. Integers: any order gives the same.
+template <Packing kPacking>
+std::uint32_t SquaredSymbolsOf(std::uint8_t byte) {
+  std::uint32_t sum = 0;
+  for (std::size_t plane = 0; plane < SymbolsPerByte(kPacking); ++plane) {
+    const int q = SymbolAt<kPacking>(byte, plane);
+    sum += static_cast<std::uint32_t>(q * q);
+  }
+  return sum;
+}
+
+// Of the bytes from `begin` on. At most 2^14 for each of at most 2^16 symbols: fits.
+template <Packing kPacking>
+std::uint64_t SumSquaredSymbols(const std::uint8_t* packed, std::size_t count, std::size_t begin) {
+  const std::size_t stride = PackedBytes(kPacking, count);
+  std::uint32_t sum = 0;
+  for (std::size_t j = begin; j < stride; ++j) sum += SquaredSymbolsOf<kPacking>(packed[j]);
+  // What stands for no value does not count; it stands behind `begin`.
+  for (std::size_t plane = 0; plane < SymbolsPerByte(kPacking); ++plane) {
+    const std::size_t first = plane * stride;
+    for (std::size_t j = count > first ? count - first : 0; j < stride; ++j) {
+      const int q = SymbolAt<kPacking>(packed[j], plane);
+      sum -= static_cast<std::uint32_t>(q * q);
+    }
+  }
+  return sum;
 }
 
 // Unpacks the bytes begin .. end - 1. kAdd: out += weight * value; otherwise out = value.

@@ -27,11 +27,13 @@ struct CoreConfig {
   std::string run_id;
   std::uint32_t protocol_version = 0;
   Incarnation first_incarnation = 1;  // beyond all that earlier starts of the run's server may have given out
+  bool began_anew = false;            // this start found nothing to go on from
   Layout layout;
 
   IntervalConfig interval;  // the length of the run stands here too
   OuterSettings outer;
-  std::uint32_t batch_size = 0;  // samples of one inner step
+  std::uint32_t batch_size = 0;         // samples of one inner step
+  std::uint32_t tokens_per_sample = 1;  // that are trained on
   bool shared_data = true;
   bool evaluate = true;
 

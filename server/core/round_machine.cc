@@ -37,6 +37,7 @@ void RoundMachine::Impl::Step(absl::Time now, const Event& event, std::vector<Ef
   std::visit([this](const auto& one) { On(one); }, event);
   Advance();
   if (std::exchange(run_changed_, false)) Record(RunRecord{state_, participants_, data_});
+  for (auto& change : ledger_.TakeRecords()) records_.push_back(std::move(change));
   outbox_.Add(std::exchange(records_, {}), std::exchange(effects_, {}), effects);
 }
 

@@ -26,6 +26,7 @@
 #include "server/core/records.h"
 #include "server/core/round_deadline.h"
 #include "server/core/round_machine.h"
+#include "server/core/token_ledger.h"
 #include "server/core/types.h"
 #include "server/core/worker_speed.h"
 
@@ -129,11 +130,14 @@ class RoundMachine::Impl {
   void OpenRoundIfReady();
   void StartTraining(const std::vector<Member*>& members);
   void BeginRound();
+  void OpenLease(const WorkerId& worker, const Assignment& assignment);
   Assignment NextAssignment(const std::string& worker, std::uint32_t inner_steps);
   void CloseRoundIfDone();
   void CloseRound(Reason reason, std::string text);
   bool EndsWithThisRound() const;
   void AbortRound();
+  void LoseLeasesOf(const std::string& worker);
+  void SettleLeases();
   void EndRound();
   bool IsMissing(const std::string& name, const RoundEntry& entry) const;
   void BeginEvaluation(std::uint32_t parts);
@@ -206,6 +210,7 @@ class RoundMachine::Impl {
   bool commit_again_ = false; // restored with a decided round: its commit has to run again
   std::map<Ticket, PendingPush> pending_;
   PushRegister register_;
+  TokenLedger ledger_;
   EvaluationBook evaluations_;
   WorkerSpeeds speeds_;                       // learned anew after a restart
   std::map<std::string, double> last_shares_;  // of the last commit, by worker

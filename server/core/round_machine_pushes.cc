@@ -24,6 +24,17 @@ Reason ReasonOf(PushOutcome outcome) {
   return Reason::kMalformed;
 }
 
+// What the answer means for the tokens that the delta was trained on; outstanding: the commit or the abort will tell.
+LeaseFate FateOf(PushOutcome outcome) {
+  switch (outcome) {
+    case PushOutcome::kLate:
+    case PushOutcome::kStale: return LeaseFate::kLate;
+    case PushOutcome::kAccepted:
+    case PushOutcome::kRoundAborted: return LeaseFate::kOutstanding;
+    default: return LeaseFate::kRejected;
+  }
+}
+
 // The round stays open: its deltas count after the restart.
 absl::Status ServerEnds() { return absl::UnavailableError("the server is shutting down; push again when it is back"); }
 
@@ -246,6 +257,7 @@ void RoundMachine::Impl::Deliver(Ticket ticket, const PendingPush& push, const N
   entry.payload_digest = push.payload_digest;
   entry.payload_bytes = push.payload_bytes;
   entry.report = push.report;
+  ledger_.LoseBefore(entry.assignment.round, push.key.worker.name);  // it has gone on
   entry.clip = verdict.scale;
   LearnFromDelivery(push.key.worker.name, entry);
   RecordEntry(push.key.worker.name);
@@ -311,6 +323,9 @@ void RoundMachine::Impl::AnswerPushWith(Ticket ticket, const PendingPush& push, 
     const RecordedPush recorded{push.payload_digest, outcome, text};
     register_.Record(push.key, recorded);
     Record(PushRecord{push.key, recorded, kept ? push.payload_bytes : 0, kept ? ticket : 0});
+  }
+  if (const LeaseFate fate = FateOf(outcome); fate != LeaseFate::kOutstanding) {
+    ledger_.End(push.key.round, push.key.worker, fate, push.report.tokens);
   }
   Decide(DecisionKind::kAdmission, ReasonOf(outcome), push.key.worker,
          absl::StrCat(KeyText(push.key), text.empty() ? "" : ": ", text));

@@ -32,6 +32,15 @@ absl::Status RoundMachine::Impl::CheckHello(const HelloReceived& hello) const {
   if (!IsValidWorkerName(hello.sender.worker.name)) {
     return absl::InvalidArgumentError("worker name: want [a-zA-Z0-9_.-]{1,64}");
   }
+  // A life that this start has not given out is of a run that went on before: its versions must not be lost in silence.
+  const Incarnation incarnation = hello.sender.worker.incarnation;
+  const bool given_out = incarnation >= config_.first_incarnation && incarnation < state_.next_incarnation;
+  if (config_.began_anew && incarnation != 0 && !given_out) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "run lost: the server has begun run ", config_.run_id, " anew, and ", hello.sender.worker.name, "#", incarnation,
+        " has taken part in it before: start the server with the state folder as it was (or from a checkpoint, "
+        "--resume=PATH); to give that progress up, restart the workers"));
+  }
   if (Stopping() && phase_ != RunPhase::kDone) return absl::UnavailableError("the server is shutting down");
   return absl::OkStatus();
 }
@@ -75,6 +84,7 @@ void RoundMachine::Impl::Join(const HelloReceived& hello) {
                                             incarnation, "; is the name used twice?"))});
     }
   }
+  LoseLeasesOf(name);
   Member* member = members_.Begin(name, incarnation, hello.session, now_);
   RecordMember(*member);
   Welcome(hello, member);
@@ -202,7 +212,9 @@ void RoundMachine::Impl::On(const ReadyReceived& ready) {
   // Strict mode: the successor of a lost worker does its interval, since no other may.
   const auto it = round_.entries.find(member->id.name);
   if (config_.strict && phase_ == RunPhase::kTraining && it != round_.entries.end() && !it->second.delivered) {
+    ledger_.Lose(round_.number, {member->id.name, it->second.incarnation});
     it->second.incarnation = member->id.incarnation;
+    OpenLease(member->id, it->second.assignment);
     it->second.rejected = false;
     RecordEntry(member->id.name);
     Decide(DecisionKind::kRound, Reason::kReassigned, member->id, "");
@@ -266,6 +278,7 @@ void RoundMachine::Impl::ExpireLeases() {
 
 void RoundMachine::Impl::Leave(Member* member, Reason reason, std::string text) {
   members_.Leave(member, reason, std::move(text), now_);
+  LoseLeasesOf(member->id.name);
   RecordMember(*member);
 }
 

@@ -11,7 +11,7 @@ namespace autoloco::server {
 
 // Exit codes of `autoloco`.
 inline constexpr int kExitOk = 0;
-inline constexpr int kExitFailed = 1;  // the server was not reached, or refused
+inline constexpr int kExitFailed = 1;  // the server was not reached, or refused; or something stored is damaged
 inline constexpr int kExitUsage = 2;
 
 struct Command {

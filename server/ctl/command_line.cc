@@ -10,15 +10,16 @@
 #include "server/ctl/evict_command.h"
 #include "server/ctl/rounds_command.h"
 #include "server/ctl/status_command.h"
+#include "server/ctl/verify_command.h"
 
 namespace autoloco::server {
 namespace {
 
-constexpr std::array<const Command*, 3> kCommands = {&kStatusCommand, &kRoundsCommand, &kEvictCommand};
+constexpr std::array<const Command*, 4> kCommands = {&kStatusCommand, &kRoundsCommand, &kEvictCommand, &kVerifyCommand};
 
 void PrintHelp(std::ostream& out) {
   out << "Usage: autoloco COMMAND [OPTIONS]\n\n"
-         "Looks at and steers a running autoloco-server.\n\nCommands:\n";
+         "Looks at and steers a running autoloco-server, and checks what it has stored.\n\nCommands:\n";
   std::size_t width = 0;
   for (const Command* command : kCommands) width = std::max(width, std::strlen(command->name));
   for (const Command* command : kCommands) {
@@ -27,7 +28,7 @@ void PrintHelp(std::ostream& out) {
   out << "\nOptions:\n"
          "  --help     this text; after a command, that command's\n"
          "  --version  the version of this program\n\n"
-         "Exit codes: 0 done, 1 the server was not reached or refused, 2 wrong usage.\n";
+         "Exit codes: 0 done, 1 the server was not reached or refused or something stored is damaged, 2 wrong usage.\n";
 }
 
 bool IsHelp(const std::string& argument) { return argument == "--help" || argument == "-h"; }

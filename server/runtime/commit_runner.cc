@@ -1,11 +1,11 @@
 #include "server/runtime/commit_runner.h"
 
-#include <cmath>
 #include <cstdlib>
 #include <utility>
 
+#include "common/base/crash_point.h"
 #include "common/base/log.h"
-#include "server/kernels/outer_step.h"
+#include "server/runtime/apply_commit.h"
 
 namespace autoloco::server {
 namespace {
@@ -14,27 +14,8 @@ namespace {
   Log(LogLevel::kError, "commit_failed")
       .Add("round", round)
       .Add("reason", reason)
-      .Add("advice", "parameters in memory are unusable; start the server again to go on from the newest checkpoint");
+      .Add("advice", "parameters in memory are unusable; start the server again, and if that fails alike, with --resume=CHECKPOINT");
   std::abort();
-}
-
-OuterCoefficients ToCoefficients(const OuterStep& step, const CombineRule& combine) {
-  OuterCoefficients coefficients{step.learning_rate, step.momentum.mu, step.momentum.nesterov};
-  coefficients.combine = combine;
-  const OuterFactors& factors = step.factors;
-  if (!factors.plain) coefficients.corrected = CorrectedStep{factors.a, factors.c, factors.p, factors.g};
-  return coefficients;
-}
-
-CommitStats ToStats(const OuterStepStatistics& statistics, const CommitRunner::CommitJob& job) {
-  CommitStats stats;
-  stats.mean_delta_norm = std::sqrt(statistics.mean_delta_squared_norm);
-  stats.momentum_norm = std::sqrt(statistics.momentum_squared_norm);
-  stats.parameter_norm = std::sqrt(statistics.params_squared_norm);
-  for (std::size_t i = 0; i < job.deltas.size(); ++i) {
-    stats.delta_norm_by_worker[job.deltas[i].worker] = std::sqrt(statistics.delta_squared_norms[i]);
-  }
-  return stats;
 }
 
 }  // namespace
@@ -49,22 +30,18 @@ void CommitRunner::Checkpoint(CoreSnapshot snapshot) {
 
 void CommitRunner::RunCommit(const CommitJob& job) {
   const Instant start = tools_.clock->Now();
-  std::vector<Contribution> contributions;
-  for (const Delta& delta : job.deltas) {
-    contributions.push_back({delta.payload->bytes(), settings_.codec, delta.weight});
-  }
+  std::vector<CommitDelta> deltas;
+  for (const Delta& delta : job.deltas) deltas.push_back({delta.payload->bytes(), delta.worker, delta.weight});
   ParameterStore& parameters = *tools_.parameters;
-  const absl::StatusOr<OuterStepStatistics> statistics =
-      ApplyOuterStep(contributions, ToCoefficients(job.step, settings_.combine), parameters.params(),
-                     parameters.momentum(), tools_.pool);
-  if (!statistics.ok()) EndProcess(job.round, statistics.status().ToString());
-  if (!statistics->finite) EndProcess(job.round, "the outer step gave values that are not finite: the run diverged");
+  absl::StatusOr<CommitOutcome> outcome = ApplyCommit(deltas, job.step, settings_.combine, &parameters, tools_.pool);
+  if (!outcome.ok()) EndProcess(job.round, outcome.status().message());
 
   CommitFinished finished;
   finished.event.round = job.round;
-  finished.event.params_digest = parameters.ParamsDigest();
-  finished.event.stats = ToStats(*statistics, job);
+  finished.event.params_digest = outcome->params_digest;
+  finished.event.stats = std::move(outcome->stats);
   finished.snapshot = parameters.Encode(job.round + 1, finished.event.params_digest, settings_.zstd_level, tools_.pool);
+  CrashPoint("snapshot_ready");
   tools_.telemetry->OnCommit(tools_.clock->Now() - start);
   tools_.inbox->Post(std::move(finished));
 }

@@ -11,7 +11,6 @@
 #include "common/base/clock.h"
 #include "common/base/ids.h"
 #include "common/base/parallel.h"
-#include "common/codec/delta_codec.h"
 #include "server/core/outer_schedule.h"
 #include "server/core/types.h"
 #include "server/kernels/robust_mean.h"
@@ -35,9 +34,8 @@ class CommitRunner {
     Inbox* inbox = nullptr;    // CommitFinished and CheckpointFinished go there
   };
   struct Settings {
-    Codec codec = Codec::kFp32;  // of the payloads
-    int zstd_level = 1;          // of the snapshot
-    CombineRule combine;         // how the deltas become one
+    int zstd_level = 1;   // of the snapshot
+    CombineRule combine;  // how the deltas become one
   };
 
   CommitRunner(const Tools& tools, const Settings& settings) : tools_(tools), settings_(settings) {}

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/base/crash_point.h"
 
 namespace autoloco::server {
 
@@ -14,12 +15,20 @@ void EffectRunner::Run(const std::vector<Effect>& effects, Instant now) {
 
 void EffectRunner::Do(const AnswerPush& effect, Instant) {
   telemetry_->OnPushAnswered(effect.replayed ? "replayed" : PushOutcomeName(effect.outcome));
+  CrashPoint("acknowledge_before");
   calls_->pushes().Answer(effect);
+  CrashPoint("acknowledge_after");
 }
 
 void EffectRunner::Do(const RefusePush& effect, Instant) {
   telemetry_->OnPushAnswered(ReasonName(effect.reason));
   calls_->pushes().Refuse(effect.ticket, effect.status);
+}
+
+void EffectRunner::Do(const SendRoundClosed& effect, Instant now) {
+  CrashPoint("broadcast_before");
+  calls_->sessions().Send(effect.session, effect, now);
+  CrashPoint("broadcast_after");
 }
 
 void EffectRunner::Do(const DropSpooled& effect, Instant) {
@@ -46,6 +55,7 @@ void EffectRunner::Do(const StoreRecords& effect, Instant) {
 }
 
 void EffectRunner::Do(const StartCommit& effect, Instant) {
+  CrashPoint("decision_after");
   AUTOLOCO_CHECK(committing_.empty());
   CommitRunner::CommitJob job;
   job.round = effect.round;

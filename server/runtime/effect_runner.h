@@ -36,7 +36,7 @@ class EffectRunner {
  private:
   void Do(const SendWelcome& effect, Instant now) { calls_->sessions().Send(effect.session, effect, now); }
   void Do(const SendAssignment& effect, Instant now) { calls_->sessions().Send(effect.session, effect, now); }
-  void Do(const SendRoundClosed& effect, Instant now) { calls_->sessions().Send(effect.session, effect, now); }
+  void Do(const SendRoundClosed& effect, Instant now);
   void Do(const SendAbort& effect, Instant now) { calls_->sessions().Send(effect.session, effect, now); }
   void Do(const SendDrain& effect, Instant now) { calls_->sessions().Send(effect.session, effect, now); }
   void Do(const CloseSession& effect, Instant now) { calls_->sessions().Close(effect.session, effect.status, now); }

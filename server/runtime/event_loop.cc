@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 
 namespace autoloco::server {
@@ -10,7 +11,7 @@ namespace autoloco::server {
 EventLoop::EventLoop(const Tools& tools, const Settings& settings, std::shared_ptr<const EncodedSnapshot> snapshot)
     : tools_(tools),
       started_(tools.clock->Now()),
-      payloads_(settings.push_bytes_in_flight_max, settings.chunk_bytes_max),
+      payloads_(settings.push_bytes_in_flight_max, settings.chunk_bytes_max, tools.records),
       calls_(settings.limits, PushTable::Tools{tools.layout, settings.codec, tools.pool, tools.inbox, &payloads_,
                                                tools.telemetry, &events_}),
       runner_(&calls_, &payloads_, tools.commits, tools.records, tools.telemetry),
@@ -87,16 +88,18 @@ void EventLoop::PublishStatus(Instant now) {
 }
 
 void EventLoop::PublishFinish() {
-  if (!runner_.finished().has_value()) return;
+  const std::optional<RunFinished>& finished = gave_up_.has_value() ? gave_up_ : runner_.finished();
+  if (!finished.has_value()) return;
   MutexLock lock(&mutex_);
   if (finished_.has_value()) return;
-  finished_ = runner_.finished();
+  finished_ = finished;
   finish_changed_.NotifyAll();
 }
 
 ServerStatus EventLoop::Status(Instant now) const {
   ServerStatus status;
   status.run = tools_.core->Status();
+  if (!storage_.ok()) status.run.reason = absl::StrCat("nothing can be stored: ", storage_.message());
   status.now = now;
   status.params_digest = calls_.pulls().snapshot().header().params_digest;
   status.parameters = calls_.pulls().snapshot().header().value_count;
@@ -132,6 +135,13 @@ void EventLoop::Handle(const CheckpointFinished& input) {
 }
 
 void EventLoop::Handle(const RecordsStored& input) { events_.push_back(input); }
+
+void EventLoop::Handle(const StorageTrouble& input) { storage_ = input.status; }
+
+void EventLoop::Handle(const StorageGaveUp& input) {
+  storage_ = input.status;
+  gave_up_ = RunFinished{1, false, absl::StrCat("nothing can be stored: ", input.status.message())};
+}
 
 void EventLoop::Handle(const ShutdownAsked& input) { events_.push_back(ShutdownRequested{input.reason}); }
 

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
 #include "server/core/effects.h"
@@ -91,6 +92,8 @@ class EventLoop {
   void Handle(const CommitFinished& input);
   void Handle(const CheckpointFinished& input);
   void Handle(const RecordsStored& input);
+  void Handle(const StorageTrouble& input);
+  void Handle(const StorageGaveUp& input);
   void Handle(const ShutdownAsked& input);
   void Handle(const CloseCalls& input);
   void Handle(const StopLoop& input);
@@ -105,6 +108,8 @@ class EventLoop {
   CallTable calls_;
   EffectRunner runner_;
   std::string checkpoint_;
+  absl::Status storage_;  // of the last attempt
+  std::optional<RunFinished> gave_up_;
   bool stopping_ = false;
   Instant timers_from_;  // no TimerFired before
   Instant next_tick_;

@@ -118,6 +118,15 @@ struct CheckpointFinished {
 
 // RecordsStored (server/core/events.h) is posted as it is.
 
+// Records could not be made durable; it is tried again. OK: they could, after that.
+struct StorageTrouble {
+  absl::Status status;
+};
+// It will not be tried again: the process must end.
+struct StorageGaveUp {
+  absl::Status status;
+};
+
 // ---------------------------------------------------------------------------------------------------- the process
 // The operator asked for an orderly end.
 struct ShutdownAsked {
@@ -131,7 +140,8 @@ struct StopLoop {};
 using Input = std::variant<CallRejected, SessionOpened, SessionRead, SessionMalformed, SessionEnded, SessionWritten,
                            PushStarted, PushHeaderRead, PushMalformed, PushPayloadEnded, PushAbandoned, PushChecked,
                            PullParked, PullEnded, PushStatusParked, StatusParked, RoundsParked, EvictParked,
-                           CommitFinished, CheckpointFinished, RecordsStored, ShutdownAsked, CloseCalls, StopLoop>;
+                           CommitFinished, CheckpointFinished, RecordsStored, StorageTrouble, StorageGaveUp,
+                           ShutdownAsked, CloseCalls, StopLoop>;
 
 }  // namespace autoloco::server
 

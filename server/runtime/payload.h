@@ -14,11 +14,26 @@
 
 namespace autoloco::server {
 
+// Where the bytes lie: plain memory, or a file that storage keeps. Its size never changes.
+class PayloadMemory {
+ public:
+  virtual ~PayloadMemory() = default;
+  // Written while the payload comes in, only read afterwards.
+  virtual std::span<std::byte> bytes() = 0;
+};
+
+// Plain memory; pages are touched only as bytes come. RESOURCE_EXHAUSTED when it cannot be had.
+absl::StatusOr<std::unique_ptr<PayloadMemory>> AllocatePayloadMemory(std::uint64_t size_bytes);
+
 // One thread at a time takes chunks; received() may be asked from any thread; bytes() is read after the last chunk.
 class Payload {
  public:
-  // Memory for exactly `size_bytes`; pages are touched only as bytes come. RESOURCE_EXHAUSTED when it cannot be had.
+  // In plain memory.
   static absl::StatusOr<std::shared_ptr<Payload>> Allocate(std::uint64_t size_bytes, std::size_t chunk_bytes_max);
+  // Fills `memory`.
+  Payload(std::unique_ptr<PayloadMemory> memory, std::size_t chunk_bytes_max);
+  // One that is whole already.
+  static std::shared_ptr<Payload> Whole(std::unique_ptr<PayloadMemory> memory);
 
   // Appends the chunk that starts at `offset`.
   // RESOURCE_EXHAUSTED: larger than a chunk may be. OUT_OF_RANGE: not where the last one ended, or beyond the size.
@@ -28,16 +43,15 @@ class Payload {
   // OK when all bytes are there; DATA_LOSS saying how many are.
   absl::Status CheckWhole() const;
 
-  std::uint64_t size() const { return size_; }
+  std::uint64_t size() const { return bytes_.size(); }
   std::uint64_t received() const { return received_.load(std::memory_order_relaxed); }
   // REQUIRES: whole.
-  std::span<const std::byte> bytes() const { return {bytes_.get(), static_cast<std::size_t>(size_)}; }
+  std::span<const std::byte> bytes() const { return bytes_; }
+  PayloadMemory* memory() { return memory_.get(); }
 
  private:
-  Payload(std::unique_ptr<std::byte[]> bytes, std::uint64_t size_bytes, std::size_t chunk_bytes_max);
-
-  const std::unique_ptr<std::byte[]> bytes_;
-  const std::uint64_t size_;
+  const std::unique_ptr<PayloadMemory> memory_;
+  const std::span<std::byte> bytes_;
   const std::size_t chunk_bytes_max_;
   std::atomic<std::uint64_t> received_{0};
 };

@@ -1,5 +1,7 @@
 #include "server/runtime/payload_store.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
@@ -13,7 +15,8 @@ absl::StatusOr<std::shared_ptr<Payload>> PayloadStore::Admit(Ticket ticket, std:
                                                      " bytes does not fit now: ", in_flight_bytes_, " of ",
                                                      in_flight_bytes_max_, " bytes are in flight; come back later"));
   }
-  AUTOLOCO_ASSIGN_OR_RETURN(std::shared_ptr<Payload> payload, Payload::Allocate(size_bytes, chunk_bytes_max_));
+  AUTOLOCO_ASSIGN_OR_RETURN(std::unique_ptr<PayloadMemory> memory, records_->Reserve(size_bytes));
+  auto payload = std::make_shared<Payload>(std::move(memory), chunk_bytes_max_);
   in_flight_bytes_ += size_bytes;
   held_[ticket] = payload;
   return payload;

@@ -1,6 +1,6 @@
 // The payloads that the server holds: by ticket while they come in, by push key once they are accepted, until the core
 // drops them or a commit has used them.
-// In memory for now; a spool on disk takes its place behind the same calls.
+// Where their bytes lie, the record store decides.
 #ifndef AUTOLOCO_SERVER_RUNTIME_PAYLOAD_STORE_H_
 #define AUTOLOCO_SERVER_RUNTIME_PAYLOAD_STORE_H_
 
@@ -14,6 +14,7 @@
 #include "common/base/ids.h"
 #include "server/core/types.h"
 #include "server/runtime/payload.h"
+#include "server/runtime/ports.h"
 
 namespace autoloco::server {
 
@@ -21,10 +22,11 @@ namespace autoloco::server {
 class PayloadStore {
  public:
   // `in_flight_bytes_max`: announced bytes of the pushes that have been admitted, and neither dropped nor accepted.
-  PayloadStore(std::uint64_t in_flight_bytes_max, std::size_t chunk_bytes_max)
-      : in_flight_bytes_max_(in_flight_bytes_max), chunk_bytes_max_(chunk_bytes_max) {}
+  // `records`: gives the memory; borrowed.
+  PayloadStore(std::uint64_t in_flight_bytes_max, std::size_t chunk_bytes_max, RecordStore* records)
+      : in_flight_bytes_max_(in_flight_bytes_max), chunk_bytes_max_(chunk_bytes_max), records_(records) {}
 
-  // Room for a push. RESOURCE_EXHAUSTED when it does not fit now. REQUIRES: the ticket holds none.
+  // Room for a push. RESOURCE_EXHAUSTED when it does not fit now; errors as RecordStore::Reserve. REQUIRES: the ticket holds none.
   absl::StatusOr<std::shared_ptr<Payload>> Admit(Ticket ticket, std::uint64_t size_bytes);
   // Unknown tickets and keys are ignored, here and below.
   void Drop(Ticket ticket);
@@ -45,6 +47,7 @@ class PayloadStore {
  private:
   const std::uint64_t in_flight_bytes_max_;
   const std::size_t chunk_bytes_max_;
+  RecordStore* const records_;
   std::uint64_t in_flight_bytes_ = 0;
   std::map<Ticket, std::shared_ptr<Payload>> held_;
   std::map<PushKey, std::shared_ptr<Payload>, PushKeyOrder> kept_;

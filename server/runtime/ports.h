@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
@@ -58,9 +59,13 @@ struct RecordBatch {
 class RecordStore {
  public:
   virtual ~RecordStore() = default;
+  // Memory for a payload of `bytes` that is coming in; let go of without Store, it leaves nothing behind.
+  // RESOURCE_EXHAUSTED or UNAVAILABLE: it cannot be had now.
+  virtual absl::StatusOr<std::unique_ptr<PayloadMemory>> Reserve(std::uint64_t bytes) = 0;
   // Makes the batch durable: first the payloads, then all of its records or none, after the batches before it. Then
   // RecordsStored is posted to the loop's inbox; one for several batches will do. A batch is never skipped: one that
-  // cannot be stored is tried again, and those after it wait.
+  // cannot be stored is tried again (StorageTrouble), and those after it wait; after the time set for that
+  // StorageGaveUp follows, and then nothing more. REQUIRES: the payloads' memory came from Reserve.
   virtual void Store(RecordBatch batch) = 0;
   // This payload, or all of earlier rounds, will not be needed any more.
   virtual void DropSpooled(const PushKey& push) = 0;
@@ -85,6 +90,8 @@ class Telemetry {
                           absl::Duration duration) = 0;
   virtual void OnCommit(absl::Duration duration) = 0;
   virtual void OnCheckpoint(const absl::StatusOr<StoredCheckpoint>& result, absl::Duration duration) = 0;
+  // One attempt to make something durable or to take room for it.
+  virtual void OnStorage(const absl::Status& status, absl::Duration duration) = 0;
   // After every event of the loop, at most ten times a second.
   virtual void OnStatus(const RunStatus& status) = 0;
   // One call of the gRPC services began or ended; `method` such as "Push", `code` such as "OK".

@@ -23,21 +23,6 @@ bool IsDamage(const absl::Status& status) {
   return absl::IsDataLoss(status) || absl::IsNotFound(status) || absl::IsInvalidArgument(status);
 }
 
-absl::Status CheckFiles(const std::string& folder, const CheckpointManifest& manifest) {
-  for (const CheckpointManifest::File& file : manifest.files) {
-    const std::string path = absl::StrCat(folder, "/", file.name);
-    AUTOLOCO_ASSIGN_OR_RETURN(const MemoryMap map, MemoryMap::Open(path));
-    if (map.bytes().size() != file.bytes) {
-      return absl::DataLossError(absl::StrCat(path, ": want ", file.bytes, " bytes, got ", map.bytes().size()));
-    }
-    const std::string digest = Digest128(map.bytes());
-    if (digest != file.digest) {
-      return absl::DataLossError(absl::StrCat(path, ": want digest ", file.digest, ", got ", digest));
-    }
-  }
-  return absl::OkStatus();
-}
-
 absl::Status LoadMomentum(const std::string& path, std::span<float> momentum) {
   AUTOLOCO_ASSIGN_OR_RETURN(const SafetensorsFile file, SafetensorsFile::Open(path));
   const StoredTensor* const tensor = file.Find(kMomentumTensor);
@@ -55,9 +40,10 @@ absl::Status CheckDigest(const std::string& path, const std::string& want, std::
   return absl::DataLossError(absl::StrCat(path, ": want values of digest ", want, ", got ", got));
 }
 
-absl::StatusOr<LoadedCheckpoint> Load(const std::string& folder, const std::string& run_id, const Layout& layout,
-                                      std::span<float> params, std::span<float> momentum) {
-  AUTOLOCO_ASSIGN_OR_RETURN(const CheckpointManifest manifest, ReadManifest(absl::StrCat(folder, "/", kManifestFile)));
+// The manifest of a checkpoint that this run can go on from.
+absl::StatusOr<CheckpointManifest> ReadOwnManifest(const std::string& folder, const std::string& run_id,
+                                                   const Layout& layout) {
+  AUTOLOCO_ASSIGN_OR_RETURN(CheckpointManifest manifest, ReadManifest(absl::StrCat(folder, "/", kManifestFile)));
   if (manifest.run_id != run_id) {
     return absl::FailedPreconditionError(
         absl::StrCat("checkpoint ", folder, " belongs to run ", manifest.run_id, ", the state folder to run ", run_id));
@@ -67,7 +53,12 @@ absl::StatusOr<LoadedCheckpoint> Load(const std::string& folder, const std::stri
     return absl::FailedPreconditionError(
         absl::StrCat("checkpoint ", folder, " is of another model than the configuration: ", difference));
   }
-  AUTOLOCO_RETURN_IF_ERROR(CheckFiles(folder, manifest));
+  return manifest;
+}
+
+absl::StatusOr<LoadedCheckpoint> Load(const std::string& folder, const CheckpointManifest& manifest,
+                                      const Layout& layout, std::span<float> params, std::span<float> momentum) {
+  AUTOLOCO_RETURN_IF_ERROR(CheckCheckpointFiles(folder, manifest));
   const std::string params_path = absl::StrCat(folder, "/", kModelParamsFile);
   AUTOLOCO_RETURN_IF_ERROR(LoadParameters(params_path, layout, params));
   AUTOLOCO_RETURN_IF_ERROR(CheckDigest(params_path, manifest.params_digest, params));
@@ -78,16 +69,48 @@ absl::StatusOr<LoadedCheckpoint> Load(const std::string& folder, const std::stri
 }
 
 // Out of the way of the retention, which would otherwise count it, and of the next checkpoint of that step.
-void SetAside(const StateFolder& state, const CheckpointFolder& damaged) {
-  const std::string aside = absl::StrCat(state.checkpoints_path(), "/damaged-", CheckpointName(damaged.inner_step));
-  absl::Status status = RemoveFolder(aside);
-  if (status.ok()) status = RenameFolder(damaged.path, aside);
-  if (!status.ok()) {
-    Log(LogLevel::kWarning, "damaged_checkpoint_not_set_aside").Add("error", std::string(status.message()));
-  }
+absl::Status SetAside(const StateFolder& state, const CheckpointFolder& folder, absl::string_view prefix) {
+  const std::string aside = absl::StrCat(state.checkpoints_path(), "/", prefix, CheckpointName(folder.inner_step));
+  AUTOLOCO_RETURN_IF_ERROR(RemoveFolder(aside));
+  return RenameFolder(folder.path, aside);
 }
 
+struct Passed {
+  CheckpointFolder folder;
+  const char* prefix = nullptr;  // of the name that it gets
+};
+
 }  // namespace
+
+absl::Status CheckCheckpointFiles(const std::string& folder, const CheckpointManifest& manifest) {
+  for (const CheckpointManifest::File& file : manifest.files) {
+    const std::string path = absl::StrCat(folder, "/", file.name);
+    AUTOLOCO_ASSIGN_OR_RETURN(const MemoryMap map, MemoryMap::Open(path));
+    if (map.bytes().size() != file.bytes) {
+      return absl::DataLossError(absl::StrCat(path, ": want ", file.bytes, " bytes, got ", map.bytes().size()));
+    }
+    const std::string digest = Digest128(map.bytes());
+    if (digest != file.digest) {
+      return absl::DataLossError(absl::StrCat(path, ": want digest ", file.digest, ", got ", digest));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<LoadedCheckpoint> LoadCheckpoint(const std::string& path, const std::string& run_id,
+                                                const Layout& layout, std::span<float> params,
+                                                std::span<float> momentum) {
+  AUTOLOCO_ASSIGN_OR_RETURN(const CheckpointManifest manifest, ReadOwnManifest(path, run_id, layout));
+  return Load(path, manifest, layout, params, momentum);
+}
+
+absl::Status SetAsideNewer(const StateFolder& state, std::uint64_t inner_step) {
+  AUTOLOCO_ASSIGN_OR_RETURN(const std::vector<CheckpointFolder> found, ListCheckpoints(state.checkpoints_path()));
+  for (const CheckpointFolder& folder : found) {
+    if (folder.inner_step > inner_step) AUTOLOCO_RETURN_IF_ERROR(SetAside(state, folder, "gone-back-"));
+  }
+  return SyncFolder(state.checkpoints_path());
+}
 
 absl::StatusOr<LoadedCheckpoint> LoadNewestCheckpoint(const StateFolder& state, const Layout& layout,
                                                       std::span<float> params, std::span<float> momentum) {
@@ -95,16 +118,25 @@ absl::StatusOr<LoadedCheckpoint> LoadNewestCheckpoint(const StateFolder& state, 
   AUTOLOCO_CHECK(momentum.size() == layout.value_count());
   AUTOLOCO_ASSIGN_OR_RETURN(const std::vector<CheckpointFolder> found, ListCheckpoints(state.checkpoints_path()));
   if (found.empty()) return absl::NotFoundError(absl::StrCat(state.checkpoints_path(), ": no checkpoint"));
-  std::vector<CheckpointFolder> damaged;
+  std::vector<Passed> passed;
+  std::string not_finite;  // the newest such one
   std::string first_error;
   for (const CheckpointFolder& folder : found) {
-    const absl::StatusOr<LoadedCheckpoint> loaded = Load(folder.path, state.run_id(), layout, params, momentum);
+    absl::StatusOr<CheckpointManifest> manifest = ReadOwnManifest(folder.path, state.run_id(), layout);
+    if (manifest.ok() && !manifest->all_finite) {
+      Log(LogLevel::kWarning, "checkpoint_not_finite").Add("path", folder.path);
+      if (not_finite.empty()) not_finite = folder.path;
+      passed.push_back({folder, "not-finite-"});
+      continue;
+    }
+    const absl::StatusOr<LoadedCheckpoint> loaded = manifest.ok()
+                                                        ? Load(folder.path, *manifest, layout, params, momentum)
+                                                        : absl::StatusOr<LoadedCheckpoint>(manifest.status());
     if (loaded.ok()) {
-      for (const CheckpointFolder& bad : damaged) SetAside(state, bad);
-      if (!loaded->all_finite) {
-        Log(LogLevel::kWarning, "checkpoint_not_finite")
-            .Add("path", loaded->path)
-            .Add("version", loaded->snapshot.version);
+      for (const Passed& other : passed) {
+        const absl::Status status = SetAside(state, other.folder, other.prefix);
+        if (status.ok()) continue;
+        Log(LogLevel::kWarning, "checkpoint_not_set_aside").Add("error", std::string(status.message()));
       }
       return loaded;
     }
@@ -112,8 +144,9 @@ absl::StatusOr<LoadedCheckpoint> LoadNewestCheckpoint(const StateFolder& state, 
     const std::string error(loaded.status().message());
     Log(LogLevel::kWarning, "checkpoint_damaged").Add("path", folder.path).Add("error", error);
     if (first_error.empty()) first_error = error;
-    damaged.push_back(folder);
+    passed.push_back({folder, "damaged-"});
   }
+  if (!not_finite.empty()) return LoadCheckpoint(not_finite, state.run_id(), layout, params, momentum);
   return absl::DataLossError(absl::StrCat("none of the ", found.size(), " checkpoints in ", state.checkpoints_path(),
                                           " is whole; the newest: ", first_error));
 }

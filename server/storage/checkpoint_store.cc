@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "common/base/check.h"
+#include "common/base/crash_point.h"
 #include "common/base/digest.h"
 #include "common/base/file.h"
 #include "common/base/log.h"
@@ -91,9 +92,11 @@ absl::StatusOr<StoredCheckpoint> FolderCheckpointStore::Write(const CheckpointCo
     const ScopedFolder temporary(absl::StrCat(parent, "/", TemporaryName(inner_step)));
     AUTOLOCO_RETURN_IF_ERROR(RemoveFolder(temporary.path()));
     AUTOLOCO_RETURN_IF_ERROR(MakeFolders(temporary.path()));
+    CrashPoint("checkpoint_begun");
     AUTOLOCO_ASSIGN_OR_RETURN(bytes, WriteFiles(content, all_finite, temporary.path()));
     AUTOLOCO_RETURN_IF_ERROR(SyncFolder(temporary.path()));
     AUTOLOCO_RETURN_IF_ERROR(PublishFolder(temporary.path(), path));
+    CrashPoint("checkpoint_renamed");
     AUTOLOCO_RETURN_IF_ERROR(SyncFolder(parent));
   }
   std::erase_if(entries_, [inner_step](const Entry& entry) { return entry.folder.inner_step == inner_step; });
@@ -101,6 +104,7 @@ absl::StatusOr<StoredCheckpoint> FolderCheckpointStore::Write(const CheckpointCo
   std::sort(entries_.begin(), entries_.end(),
             [](const Entry& a, const Entry& b) { return a.folder.inner_step > b.folder.inner_step; });
   RemoveOld();
+  CrashPoint("checkpoint_done");
   return StoredCheckpoint{path, bytes};
 }
 
@@ -110,6 +114,7 @@ absl::StatusOr<std::uint64_t> FolderCheckpointStore::WriteFiles(const Checkpoint
   const std::map<std::string, std::string> metadata = {{"run_id", state_->run_id()},
                                                        {"version", absl::StrCat(content.snapshot.version)}};
   AUTOLOCO_RETURN_IF_ERROR(SaveParameters(InFolder(folder, kModelParamsFile), layout_, content.params, metadata));
+  CrashPoint("checkpoint_params");
   const TensorValues momentum = {kMomentumTensor, {content.momentum.size()}, content.momentum};
   AUTOLOCO_RETURN_IF_ERROR(WriteSafetensors(InFolder(folder, kOuterFile), {&momentum, 1}, metadata));
   AUTOLOCO_RETURN_IF_ERROR(WriteFileAtomically(InFolder(folder, kModelConfigFile), ModelConfigText(shape_)));

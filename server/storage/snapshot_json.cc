@@ -1,102 +1,10 @@
 #include "server/storage/snapshot_json.h"
 
-#include <string>
 #include <utility>
 
+#include "server/storage/core_json.h"
+
 namespace autoloco::server {
-namespace {
-
-Json IntervalToJson(const IntervalState& state) {
-  Json object;
-  VisitNumbers(state, [&object](const char* name, double number) { object[name] = NumberToJson(number); });
-  object["losses"] = state.losses;
-  return object;
-}
-
-IntervalState ParseInterval(const Json& object, absl::Status* status) {
-  IntervalState state;
-  FieldReader reader(object, status);
-  VisitNumbers(state, [&reader](const char* name, double& number) { reader.Read(name, &number); });
-  if (const Json* losses = reader.Array("losses")) {
-    for (const Json& loss : *losses) {
-      if (!loss.is_number()) {
-        reader.Refuse("losses", "numbers");
-        return state;
-      }
-      state.losses.push_back(loss.get<double>());
-    }
-  }
-  return state;
-}
-
-// Calls visit(name, field) for every field of a record that is a number or a switch: the one list of them here.
-template <typename Record, typename Visitor>
-void VisitFields(Record& record, Visitor visit) {
-  visit("round", record.round);
-  visit("first_inner_step", record.first_inner_step);
-  visit("inner_steps", record.inner_steps);
-  visit("interval", record.interval);
-  visit("learning_rate", record.learning_rate);
-  visit("momentum_scale", record.momentum_scale);
-  visit("final_average", record.final_average);
-  visit("learning_rate_sum", record.learning_rate_sum);
-  visit("ratio", record.ratio);
-  visit("a", record.factors.a);
-  visit("c", record.factors.c);
-  visit("p", record.factors.p);
-  visit("g", record.factors.g);
-  visit("plain", record.factors.plain);
-  visit("assigned", record.assigned);
-  visit("contributors", record.contributors);
-  visit("worker_steps", record.worker_steps);
-  visit("tokens", record.tokens);
-  visit("loss_mean", record.loss_mean);
-  visit("loss_first", record.loss_first);
-  visit("loss_last", record.loss_last);
-  visit("gradient_norm", record.gradient_norm);
-  visit("step_seconds", record.step_seconds);
-  visit("mean_delta_norm", record.mean_delta_norm);
-  visit("momentum_norm", record.momentum_norm);
-  visit("parameter_norm", record.parameter_norm);
-  visit("delta_power", record.statistics.delta_power);
-  visit("mean_power", record.statistics.mean_power);
-  visit("noise", record.statistics.noise);
-  visit("common", record.statistics.common);
-  visit("agreement", record.statistics.agreement);
-  visit("noise_steps", record.statistics.noise_steps);
-  visit("path", record.statistics.path);
-  visit("seconds", record.seconds);
-}
-
-Json ToJson(double value) { return NumberToJson(value); }
-Json ToJson(const std::optional<double>& value) { return NumberToJson(value); }
-Json ToJson(std::uint32_t value) { return value; }
-Json ToJson(std::uint64_t value) { return value; }
-Json ToJson(bool value) { return value; }
-
-Json RecordToJson(const RoundRecord& record) {
-  Json object;
-  VisitFields(record, [&object](const char* name, const auto& field) { object[name] = ToJson(field); });
-  object["reason"] = ReasonName(record.reason);
-  return object;
-}
-
-RoundRecord ParseRecord(const Json& object, absl::Status* status) {
-  RoundRecord record;
-  FieldReader reader(object, status);
-  VisitFields(record, [&reader](const char* name, auto& field) { reader.Read(name, &field); });
-  std::string reason;
-  reader.Read("reason", &reason);
-  const std::optional<Reason> known = ReasonFromName(reason);
-  if (known) {
-    record.reason = *known;
-  } else {
-    reader.Refuse("reason", "the name of a reason");
-  }
-  return record;
-}
-
-}  // namespace
 
 Json SnapshotToJson(const CoreSnapshot& snapshot) {
   Json evaluations = Json::array();
@@ -107,7 +15,7 @@ Json SnapshotToJson(const CoreSnapshot& snapshot) {
                            {"tokens", point.tokens}});
   }
   Json history = Json::array();
-  for (const RoundRecord& record : snapshot.history) history.push_back(RecordToJson(record));
+  for (const RoundRecord& record : snapshot.history) history.push_back(ToJson(record));
   return {{"version", snapshot.version},
           {"inner_steps_done", snapshot.inner_steps_done},
           {"next_sample", snapshot.next_sample},
@@ -116,7 +24,7 @@ Json SnapshotToJson(const CoreSnapshot& snapshot) {
           {"rounds_aborted", snapshot.rounds_aborted},
           {"worker_inner_steps", snapshot.worker_inner_steps},
           {"evaluations", std::move(evaluations)},
-          {"interval", IntervalToJson(snapshot.interval)},
+          {"interval", ToJson(snapshot.interval)},
           {"history", std::move(history)}};
 }
 
@@ -130,10 +38,7 @@ CoreSnapshot ParseSnapshot(const Json& object, absl::Status* status) {
   reader.Read("rounds_aborted", &snapshot.rounds_aborted);
   reader.Read("worker_inner_steps", &snapshot.worker_inner_steps);
   if (const Json* samples = reader.Object("next_sample_by_worker")) {
-    FieldReader fields(*samples, status);
-    for (const auto& [worker, next] : samples->items()) {
-      fields.Read(worker.c_str(), &snapshot.next_sample_by_worker[worker]);
-    }
+    FromJson(*samples, &snapshot.next_sample_by_worker, status);
   }
   if (const Json* points = reader.Array("evaluations")) {
     for (const Json& entry : *points) {
@@ -147,10 +52,10 @@ CoreSnapshot ParseSnapshot(const Json& object, absl::Status* status) {
       snapshot.evaluations.push_back(point);
     }
   }
-  if (const Json* interval = reader.Object("interval")) snapshot.interval = ParseInterval(*interval, status);
+  if (const Json* interval = reader.Object("interval")) FromJson(*interval, &snapshot.interval, status);
   if (const Json* history = reader.Array("history")) {
     for (const Json& entry : *history) {
-      snapshot.history.push_back(ParseRecord(entry, status));
+      FromJson(entry, &snapshot.history.emplace_back(), status);
       if (!status->ok()) return snapshot;
     }
   }

@@ -14,6 +14,7 @@
 #include "common/base/ids.h"
 #include "common/base/status_macros.h"
 #include "server/storage/checkpoint_folder.h"
+#include "server/storage/state_database.h"
 
 namespace autoloco::server {
 namespace {
@@ -73,11 +74,15 @@ absl::StatusOr<StateFolder> StateFolder::Open(const std::string& path, absl::str
   AUTOLOCO_ASSIGN_OR_RETURN(FileLock lock, FileLock::Acquire(path));
   AUTOLOCO_ASSIGN_OR_RETURN(std::string run_id, ReadOrDrawRunId(path, run_name));
   AUTOLOCO_ASSIGN_OR_RETURN(const std::uint64_t start_number, CountStart(path));
-  std::string checkpoints = absl::StrCat(path, "/checkpoints");
+  std::string checkpoints = absl::StrCat(path, "/", kCheckpointsFolder);
   AUTOLOCO_RETURN_IF_ERROR(MakeFolders(checkpoints));
   AUTOLOCO_RETURN_IF_ERROR(SyncFolder(path));
   return StateFolder(std::move(lock), path, std::move(run_id), start_number, std::move(checkpoints));
 }
+
+std::string StateFolder::database_path() const { return absl::StrCat(path_, "/", kStateDatabaseFile); }
+
+std::string StateFolder::spool_path() const { return absl::StrCat(path_, "/", kSpoolFolder); }
 
 absl::StatusOr<bool> StateFolder::HasCheckpoints() const {
   AUTOLOCO_ASSIGN_OR_RETURN(const std::vector<CheckpointFolder> found, ListCheckpoints(checkpoints_path_));

@@ -42,6 +42,15 @@ constexpr std::array<WorkerState, 6> kWorkerStates = {WorkerState::kJoining, Wor
                                                       WorkerState::kPushing, WorkerState::kWaiting,
                                                       WorkerState::kStale,   WorkerState::kLeft};
 
+constexpr std::array<std::pair<const char*, std::uint64_t LedgerTotals::*>, 6> kLedgerFates = {{
+    {"leased", &LedgerTotals::leased},
+    {"applied", &LedgerTotals::applied},
+    {"late", &LedgerTotals::late},
+    {"rejected", &LedgerTotals::rejected},
+    {"lost", &LedgerTotals::lost},
+    {"unused", &LedgerTotals::unused},
+}};
+
 // A refused delta, a lost worker and a checkpoint that failed are worth a look; the rest is the run going its way.
 LogLevel LevelOf(const Decision& decision) {
   switch (decision.reason) {
@@ -104,6 +113,7 @@ void PrometheusTelemetry::StartCountersAtZero() {
       registry_->Add(Metric::kDecisions, {DecisionKindName(group.kind), ReasonName(static_cast<Reason>(reason))}, 0);
     }
   }
+  for (const auto& [fate, total] : kLedgerFates) registry_->Add(Metric::kLedgerTokens, {fate}, 0);
   registry_->Add(Metric::kCheckpointFailures, {}, 0);
 }
 
@@ -191,6 +201,20 @@ void PrometheusTelemetry::OnCheckpoint(const absl::StatusOr<StoredCheckpoint>& r
       .Add("seconds", seconds);
 }
 
+void PrometheusTelemetry::OnStorage(const absl::Status& status, absl::Duration duration) {
+  const std::string error(status.message());
+  const MutexLock lock(&mutex_);
+  if (status.ok()) {
+    registry_->Observe(Metric::kStorageSeconds, {}, absl::ToDoubleSeconds(duration));
+    if (!storage_error_.empty()) Log(LogLevel::kWarning, "storage_works_again");
+  } else {
+    registry_->Add(Metric::kStorageFailures, {}, 1);
+    // Once for every trouble, not for every attempt.
+    if (error != storage_error_) Log(LogLevel::kError, "storage_failed").Add("error", error);
+  }
+  storage_error_ = error;
+}
+
 void PrometheusTelemetry::OnStatus(const RunStatus& status) {
   registry_->Set(Metric::kVersion, {}, static_cast<double>(status.version));
   registry_->Set(Metric::kIntervalSteps, {}, status.interval_steps);
@@ -207,6 +231,15 @@ void PrometheusTelemetry::OnStatus(const RunStatus& status) {
   }
   const MutexLock lock(&mutex_);
   UpdateWorkers(status);
+  UpdateLedger(status);
+}
+
+void PrometheusTelemetry::UpdateLedger(const RunStatus& status) {
+  for (const auto& [fate, total] : kLedgerFates) {
+    registry_->Add(Metric::kLedgerTokens, {fate}, static_cast<double>(status.ledger.*total - ledger_.*total));
+  }
+  registry_->Set(Metric::kLedgerOutstanding, {}, static_cast<double>(status.ledger_outstanding));
+  ledger_ = status.ledger;
 }
 
 void PrometheusTelemetry::UpdateWorkers(const RunStatus& status) {

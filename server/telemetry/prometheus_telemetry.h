@@ -53,6 +53,7 @@ class PrometheusTelemetry final : public Telemetry {
                   absl::Duration duration) override;
   void OnCommit(absl::Duration duration) override;
   void OnCheckpoint(const absl::StatusOr<StoredCheckpoint>& result, absl::Duration duration) override;
+  void OnStorage(const absl::Status& status, absl::Duration duration) override;
   void OnStatus(const RunStatus& status) override;
   void OnCallStarted(absl::string_view service, absl::string_view method) override;
   void OnCallHandled(absl::string_view service, absl::string_view method, absl::string_view code,
@@ -64,6 +65,7 @@ class PrometheusTelemetry final : public Telemetry {
   void SetConstants(const TelemetryOptions& options);
   void StartCountersAtZero();
   void UpdateWorkers(const RunStatus& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void UpdateLedger(const RunStatus& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void UpdateWorker(const WorkerStatus& worker, const std::string& label, absl::Time last_seen);
 
   const Clock* const clock_;
@@ -72,6 +74,8 @@ class PrometheusTelemetry final : public Telemetry {
 
   Mutex mutex_;
   WorkerSeries series_ ABSL_GUARDED_BY(mutex_);
+  std::string storage_error_ ABSL_GUARDED_BY(mutex_);  // of the last attempt; empty: it worked
+  LedgerTotals ledger_ ABSL_GUARDED_BY(mutex_);                                          // already counted
   std::map<std::string, std::uint64_t> tokens_by_worker_ ABSL_GUARDED_BY(mutex_);  // already counted
 };
 

@@ -79,8 +79,8 @@ Arguments Cluster::ServerArguments(const Arguments& flags) const {
   return Concat(std::move(arguments), flags);
 }
 
-void Cluster::StartServer(const Arguments& flags) {
-  server_ = Process::Start(ServerArguments(flags)).value();
+void Cluster::StartServer(const Arguments& flags, const Arguments& environment) {
+  server_ = Process::Start(ServerArguments(flags), environment).value();
   serving_ = server_->WaitForLog(" serving ", kPatience).value();
   address_ = LogValue(serving_, "listen");
   metrics_ = LogValue(serving_, "metrics");

@@ -77,7 +77,7 @@ class Cluster {
 
   // Starts the server and waits until it serves. Again: on the same port and state folder. The process before must have
   // ended.
-  void StartServer(const Arguments& flags);
+  void StartServer(const Arguments& flags, const Arguments& environment = {});
   // The command line of a server on this cluster's state folder, on free ports.
   Arguments ServerArguments(const Arguments& flags) const;
 

@@ -38,7 +38,7 @@ struct Written {
   double error = 0;
   std::vector<std::uint8_t> packed;
   std::vector<float> next;
-  std::vector<float> decoded;
+  std::vector<float> view;
 };
 
 bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
@@ -52,7 +52,7 @@ Written Quantize(const QuantizerKernels& kernels, Packing packing, Feedback feed
   Written written;
   written.packed.assign(shift + PackedBytes(packing, count) + 1, 0xEE);
   written.next.assign(values.size() + 1, kGuard);
-  written.decoded.assign(values.size() + 1, kGuard);
+  written.view.assign(values.size() + 1, kGuard);
   QuantizeBlock block;
   block.values = values.data() + shift;
   block.count = count;
@@ -62,11 +62,11 @@ Written Quantize(const QuantizerKernels& kernels, Packing packing, Feedback feed
     block.residual_in = residual.data() + shift;
     block.residual_out = written.next.data() + shift;
   }
-  if (feedback == Feedback::kDecoded) block.decoded = written.decoded.data() + shift;
+  if (feedback == Feedback::kAdded) block.view = written.view.data() + shift;
   written.error = kernels.quantize[static_cast<std::size_t>(packing)][static_cast<std::size_t>(feedback)](block);
   EXPECT_EQ(written.packed.back(), 0xEE);
   EXPECT_EQ(written.next.back(), kGuard);
-  EXPECT_EQ(written.decoded.back(), kGuard);
+  EXPECT_EQ(written.view.back(), kGuard);
   return written;
 }
 
@@ -82,13 +82,15 @@ void ExpectSame(const QuantizerKernels& kernels, const std::vector<float>& value
   }
   for (const Packing packing : kAllPackings) {
     const auto p = static_cast<std::size_t>(packing);
-    for (const Feedback feedback : {Feedback::kNone, Feedback::kResidual, Feedback::kDecoded}) {
+    for (const Feedback feedback : {Feedback::kNone, Feedback::kResidual, Feedback::kAdded}) {
       const Written got = Quantize(kernels, packing, feedback, values, residual, shift, unit);
       const Written want = Quantize(plain, packing, feedback, values, residual, shift, unit);
       ASSERT_EQ(got.packed, want.packed) << p;
       ASSERT_TRUE(SameBits(got.next, want.next)) << p;
-      ASSERT_TRUE(SameBits(got.decoded, want.decoded)) << p;
+      ASSERT_TRUE(SameBits(got.view, want.view)) << p;
       ASSERT_EQ(std::bit_cast<std::uint64_t>(got.error), std::bit_cast<std::uint64_t>(want.error)) << p;
+      ASSERT_EQ(kernels.squared_symbols[p](got.packed.data() + shift, count),
+                plain.squared_symbols[p](got.packed.data() + shift, count));
       std::vector<float> values_got(values.size() + 1, 3);
       std::vector<float> values_want = values_got;
       kernels.dequantize[p](got.packed.data() + shift, unit, count, values_got.data() + shift);

@@ -123,6 +123,9 @@ class FakeTelemetry final : public Telemetry {
   void OnCheckpoint(const absl::StatusOr<StoredCheckpoint>& result, absl::Duration) override {
     Add(absl::StrCat("checkpoint ", result.ok() ? result->path : "failed"));
   }
+  void OnStorage(const absl::Status& status, absl::Duration) override {
+    if (!status.ok()) Add("storage failed");
+  }
   void OnStatus(const RunStatus& status) override {
     MutexLock lock(&mutex_);
     told_phase_ = status.phase;
@@ -156,12 +159,17 @@ class FakeTelemetry final : public Telemetry {
   std::optional<RunPhase> told_phase_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Keeps what it is given and never says that it is stored.
+// Keeps what it is given and never says that it is stored; payloads lie in plain memory.
 struct FakeRecordStore final : RecordStore {
+  absl::StatusOr<std::unique_ptr<PayloadMemory>> Reserve(std::uint64_t bytes) override {
+    if (!full.ok()) return full;
+    return AllocatePayloadMemory(bytes);
+  }
   void Store(RecordBatch batch) override { batches.push_back(std::move(batch)); }
   void DropSpooled(const PushKey& push) override { dropped.push_back(push); }
   void DropSpooledBefore(Round round) override { dropped_before = round; }
 
+  absl::Status full;  // what Reserve says
   std::vector<RecordBatch> batches;
   std::vector<PushKey> dropped;
   std::optional<Round> dropped_before;

@@ -26,7 +26,7 @@ struct Arm {
 Arm MakeCodecArm(const std::string& name, std::span<const float> values, const Coding& coding);
 
 // What is written first when there is no codec: the largest magnitude of each group of values sets the scale, symbols
-// of `bits` (8 or 4) bits, zstd at its level 1, in plain loops that the compiler vectorizes as it can.
+// of `bits` (8 or 4) bits, zstd at its level 1. Plain loops, compiled for what the processor has and with -ffast-math.
 Arm MakePlainArm(int bits, std::span<const float> values);
 
 }  // namespace autoloco::bench

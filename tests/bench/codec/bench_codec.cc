@@ -10,6 +10,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "common/base/random.h"
 #include "common/codec/quantizer.h"
 #include "nlohmann/json.hpp"
@@ -106,12 +107,22 @@ nlohmann::json ToJson(const std::string& data, const Arm& arm, const Speed& spee
   return object;
 }
 
+// A figure, or a dash where the arm has none.
+std::string Cell(double value, int width, int digits) {
+  if (!std::isfinite(value) || value == 0) return absl::StrFormat("%*s", width, "-");
+  return absl::StrFormat("%*.*f", width, digits, value);
+}
+
 void Print(const Arm& arm, const Speed& speed) {
-  std::printf("%-24s %7.3f %7.2f %8.0f %8.0f %8.0f %8.0f %8.0f   %5.2f %5.2f %5.2f\n", arm.name.c_str(),
-              arm.bits_per_value, arm.snr_db, PerSecond(speed.encode) / 1e6,
-              PerSecond(speed.encode_with_residual) / 1e6, PerSecond(speed.decode_add) / 1e6,
-              PerSecond(speed.zstd_encode) / 1e6, PerSecond(speed.zstd_decode) / 1e6, speed.encode / speed.zstd_encode,
-              speed.encode_with_residual / speed.zstd_encode, speed.decode_add / speed.zstd_decode);
+  constexpr int kWide = 9;
+  std::string line = absl::StrFormat("%-24s%8.3f", arm.name, arm.bits_per_value) + Cell(arm.snr_db, kWide, 2);
+  for (const double seconds :
+       {speed.encode, speed.encode_with_residual, speed.decode_add, speed.zstd_encode, speed.zstd_decode}) {
+    line += Cell(PerSecond(seconds) / 1e6, kWide, 0);
+  }
+  line += Cell(speed.encode / speed.zstd_encode, kWide, 2) +
+          Cell(speed.encode_with_residual / speed.zstd_encode, 6, 2) + Cell(speed.decode_add / speed.zstd_decode, 6, 2);
+  std::printf("%s\n", line.c_str());
 }
 
 bool Parse(int argc, char** argv, Options* options) {
@@ -132,7 +143,7 @@ int Run(const Options& options) {
               static_cast<std::size_t>(kBlockValues));
   nlohmann::json all = nlohmann::json::array();
   for (const Data& data : MakeData()) {
-    std::printf("\n%-24s %7s %7s %8s %8s %8s %8s %8s   time in units of zstd's\n", data.name.c_str(), "bits", "SNR dB",
+    std::printf("\n%-24s%8s%9s%9s%9s%9s%9s%9s   time in units of zstd's\n", data.name.c_str(), "bits", "SNR dB",
                 "encode", "+residual", "decode", "zstd enc", "zstd dec");
     for (const Arm& arm : MakeArms(data.values)) {
       const Speed speed = Measure(arm, options.repetitions);

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -13,6 +14,41 @@ namespace {
 
 constexpr int kZstdLevel = 1;
 constexpr std::size_t kGroup = 4096;  // values that share a scale
+
+// What a compiler makes of plain loops when it may use what the processor has and need not care for the order of sums.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#define AUTOLOCO_BENCH_CLONES __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
+#else
+#define AUTOLOCO_BENCH_CLONES
+#endif
+
+AUTOLOCO_BENCH_CLONES float MaxAbs(const float* v) {
+  float largest = 0;
+  for (std::size_t i = 0; i < kGroup; ++i) largest = std::max(largest, std::abs(v[i]));
+  return largest;
+}
+
+AUTOLOCO_BENCH_CLONES void ToSymbols(const float* __restrict v, float inverse, std::int8_t* __restrict symbols) {
+  for (std::size_t i = 0; i < kGroup; ++i) symbols[i] = static_cast<std::int8_t>(std::nearbyint(v[i] * inverse));
+}
+
+AUTOLOCO_BENCH_CLONES void PackNibbles(const std::int8_t* __restrict symbols, std::size_t bytes,
+                                       std::uint8_t* __restrict packed) {
+  for (std::size_t i = 0; i < bytes; ++i) {
+    packed[i] = static_cast<std::uint8_t>((symbols[2 * i] & 15) | symbols[2 * i + 1] << 4);
+  }
+}
+
+AUTOLOCO_BENCH_CLONES void AddBytes(const std::uint8_t* __restrict packed, float scale, float* __restrict sum) {
+  for (std::size_t i = 0; i < kGroup; ++i) sum[i] += scale * static_cast<float>(static_cast<std::int8_t>(packed[i]));
+}
+
+AUTOLOCO_BENCH_CLONES void AddNibbles(const std::uint8_t* __restrict packed, float scale, float* __restrict sum) {
+  for (std::size_t i = 0; i < kGroup / 2; ++i) {
+    sum[2 * i] += scale * static_cast<float>(static_cast<int>((packed[i] & 15U) ^ 8U) - 8);
+    sum[2 * i + 1] += scale * static_cast<float>(static_cast<int>((packed[i] >> 4U) ^ 8U) - 8);
+  }
+}
 
 class PlainPipeline {
  public:
@@ -36,18 +72,15 @@ class PlainPipeline {
 
   void Encode() {
     for (std::size_t group = 0; group < scales_.size(); ++group) {
-      const float* const v = values_.data() + group * kGroup;
-      float largest = 0;
-      for (std::size_t i = 0; i < kGroup; ++i) largest = std::max(largest, std::abs(v[i]));
+      const float largest = MaxAbs(values_.data() + group * kGroup);
       scales_[group] = largest / static_cast<float>(symbol_max_);
       const float inverse = largest == 0 ? 0 : static_cast<float>(symbol_max_) / largest;
-      for (std::size_t i = 0; i < kGroup; ++i) {
-        symbols_[group * kGroup + i] = static_cast<std::int8_t>(std::nearbyint(v[i] * inverse));
-      }
+      ToSymbols(values_.data() + group * kGroup, inverse, symbols_.data() + group * kGroup);
     }
-    for (std::size_t i = 0; i < packed_.size(); ++i) {
-      packed_[i] =
-          static_cast<std::uint8_t>(nibbles_ ? (symbols_[2 * i] & 15) | symbols_[2 * i + 1] << 4 : symbols_[i]);
+    if (nibbles_) {
+      PackNibbles(symbols_.data(), packed_.size(), packed_.data());
+    } else {
+      std::memcpy(packed_.data(), symbols_.data(), packed_.size());
     }
     Compress();
   }
@@ -63,9 +96,10 @@ class PlainPipeline {
   void DecodeAdd(float weight) {
     Decompress();
     for (std::size_t group = 0; group < scales_.size(); ++group) {
-      for (std::size_t i = group * kGroup; i < (group + 1) * kGroup; ++i) {
-        sum_[i] += weight * (static_cast<float>(SymbolAt(i)) * scales_[group]);
-      }
+      const float scale = weight * scales_[group];
+      float* const sum = sum_.data() + group * kGroup;
+      nibbles_ ? AddNibbles(packed_.data() + group * kGroup / 2, scale, sum)
+               : AddBytes(packed_.data() + group * kGroup, scale, sum);
     }
   }
 

@@ -136,11 +136,11 @@ TEST(DeltaCodecQuantizedTest, ResidualAndDecodedComeOutOfTheSamePass) {
     ASSERT_TRUE(encoder.EncodeWithResidual(0, values, in_place, in_place, &again).ok());
     EXPECT_EQ(in_place, next);
     EXPECT_EQ(again, payload);
-    std::vector<float> kept(5000);
+    std::vector<float> view = residual;
     std::string broadcast;
-    ASSERT_TRUE(encoder.EncodeAndDecode(0, sent, kept, &broadcast).ok());
+    ASSERT_TRUE(encoder.EncodeAndAdd(0, sent, view, &broadcast).ok());
     EXPECT_EQ(broadcast, payload);
-    EXPECT_EQ(kept, decoded);
+    for (std::size_t i = 0; i < 5000; ++i) ASSERT_EQ(view[i], residual[i] + decoded[i]) << i;
   }
 }
 
@@ -156,8 +156,15 @@ TEST(DeltaCodecQuantizedTest, DecodesIntoAWeightedSum) {
       want[i] = want[i] + product;
     }
     BlockDecoder decoder;
-    ASSERT_TRUE(decoder.DecodeAdd(Bytes(payload), coding.codec, 0, 0.3F, sum).ok());
+    double squared_norm = 0;
+    ASSERT_TRUE(decoder.DecodeAdd(Bytes(payload), coding.codec, 0, 0.3F, sum, &squared_norm).ok());
     EXPECT_EQ(sum, want);
+    double squares = 0;
+    for (const float value : decoded) squares += static_cast<double>(value) * value;
+    EXPECT_NEAR(squared_norm, squares, 1e-6 * squares);
+    double of_decode = 0;
+    ASSERT_TRUE(decoder.Decode(Bytes(payload), coding.codec, 0, sum, &of_decode).ok());
+    EXPECT_EQ(of_decode, squared_norm);
   }
 }
 
@@ -224,7 +231,7 @@ TEST(DeltaCodecQuantizedTest, WhatIsNotFiniteIsRefusedByItsIndex) {
       const absl::Status status = encoder.EncodeWithResidual(3, values, residual, residual, &payload).status();
       EXPECT_EQ(status, absl::InvalidArgumentError("block 3: value 196650 of the vector is not finite"));
       EXPECT_EQ(residual, untouched);
-      EXPECT_EQ(encoder.EncodeAndDecode(3, values, residual, &payload).status(), status);
+      EXPECT_EQ(encoder.EncodeAndAdd(3, values, residual, &payload).status(), status);
       EXPECT_EQ(encoder.Encode(3, values, &payload).ok(), !IsQuantized(coding.codec));
       EXPECT_EQ(payload.starts_with("before"), true);
       EXPECT_EQ(payload.size() == 6, IsQuantized(coding.codec));

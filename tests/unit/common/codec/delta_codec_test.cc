@@ -211,5 +211,17 @@ TEST(DeltaCodecTest, RefusesAnUnknownCodec) {
   EXPECT_FALSE(decoder.Decode(Bytes(std::string(100, 'x')), static_cast<Codec>(7), 0, values).ok());
 }
 
+TEST(CodecOfTest, IsWhatTheFirstBlockNames) {
+  const std::vector<float> values(70000, 0.5f);
+  for (const Codec codec : {Codec::kFp32, Codec::kBf16}) {
+    std::string payload = EncodeVector(values, codec, 1);
+    const std::span<const std::byte> bytes = std::as_bytes(std::span<const char>(payload));
+    EXPECT_EQ(CodecOf(bytes), codec);
+    EXPECT_EQ(CodecOf(bytes.first(kBlockHeaderBytes - 1)), std::nullopt);
+    payload[4] = 77;
+    EXPECT_EQ(CodecOf(bytes), std::nullopt);
+  }
+}
+
 }  // namespace
 }  // namespace autoloco

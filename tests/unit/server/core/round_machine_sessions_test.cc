@@ -334,5 +334,23 @@ TEST(Sessions, AWorkerThatLeftIsForgottenAfterAnHour) {
   EXPECT_TRUE(script.Status().workers.empty());
 }
 
+TEST(Sessions, AServerThatLostTheRunTurnsItsWorkersAway) {
+  CoreConfig config = SmallConfig();
+  config.first_incarnation = 1'000'001;
+  for (const bool began_anew : {false, true}) {
+    config.began_anew = began_anew;
+    CoreScript script(config);
+    script.Say(HelloReceived{77, {config.run_id, {"a", 12}}, config.protocol_version});
+    const std::string message(script.Last<CloseSession>()->status.message());
+    EXPECT_EQ(script.Last<CloseSession>()->status.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(message, ::testing::StartsWith(began_anew ? "run lost: " : "incarnation expired: "));
+    script.Join("a");  // a worker that was started again holds nothing
+    EXPECT_EQ(script.Status().alive, 1u);
+    script.Say(SessionClosed{script.SessionOf("a")});
+    script.Say(HelloReceived{78, script.SenderOf("a"), config.protocol_version});
+    EXPECT_EQ(script.Last<SendWelcome>()->session, 78u);
+  }
+}
+
 }  // namespace
 }  // namespace autoloco::server

@@ -14,7 +14,8 @@ class CallTableTest : public ::testing::Test {
   const Layout layout_ = *Layout::Make({{"t", {10}}});
   ManualClock clock_;
   Inbox inbox_{&clock_};
-  PayloadStore payloads_{1000, 1000};
+  FakeRecordStore records_;
+  PayloadStore payloads_{1000, 1000, &records_};
   FakeTelemetry telemetry_;
   std::deque<Event> events_;
   WorkPool pool_{1};

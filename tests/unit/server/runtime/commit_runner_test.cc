@@ -32,7 +32,7 @@ class CommitRunnerTest : public ::testing::Test {
   FakeCheckpointStore checkpoints_;
   FakeTelemetry telemetry_;
   WorkPool pool_{2};
-  CommitRunner runner_{{&clock_, &parameters_, &checkpoints_, &telemetry_, &pool_, &inbox_}, {Codec::kFp32, 1}};
+  CommitRunner runner_{{&clock_, &parameters_, &checkpoints_, &telemetry_, &pool_, &inbox_}, {1}};
 };
 
 TEST_F(CommitRunnerTest, MakesTheNextVersionAndItsSnapshot) {

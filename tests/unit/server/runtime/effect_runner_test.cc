@@ -24,10 +24,10 @@ class EffectRunnerTest : public ::testing::Test {
   FakeTelemetry telemetry_;
   WorkPool pool_{1};
   CommitRunner commits_{{&clock_, &parameters_, &checkpoints_, &telemetry_, &pool_, &inbox_}, {}};
-  PayloadStore payloads_{1000, 1000};
+  FakeRecordStore records_;
+  PayloadStore payloads_{1000, 1000, &records_};
   std::deque<Event> events_;
   CallTable calls_{{}, {&layout_, Codec::kFp32, &pool_, &inbox_, &payloads_, &telemetry_, &events_}};
-  FakeRecordStore records_;
   EffectRunner runner_{&calls_, &payloads_, &commits_, &records_, &telemetry_};
 };
 

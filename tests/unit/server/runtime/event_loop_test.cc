@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "server/runtime/memory_record_store.h"
+#include "tests/support/memory_record_store.h"
 #include "tests/support/runtime_fakes.h"
 
 namespace autoloco::server {
@@ -96,6 +96,22 @@ TEST_F(EventLoopTest, TelemetryIsToldTheLastStatusOfAQuietRun) {
   inbox_.Post(ShutdownAsked{"SIGTERM"});
   loop_.WaitForFinish();
   EXPECT_TRUE(telemetry_.WaitForPhase(RunPhase::kDraining));
+  Stop();
+}
+
+TEST_F(EventLoopTest, TheStatusSaysThatNothingCanBeStored) {
+  inbox_.Post(StorageTrouble{absl::ResourceExhaustedError("the disk is full")});
+  EXPECT_EQ(Status().run.reason, "nothing can be stored: the disk is full");
+  inbox_.Post(StorageTrouble{absl::OkStatus()});
+  EXPECT_NE(Status().run.reason, "nothing can be stored: the disk is full");
+  Stop();
+}
+
+TEST_F(EventLoopTest, TheRunEndsWhereStorageGaveUp) {
+  inbox_.Post(StorageGaveUp{absl::ResourceExhaustedError("the disk is full")});
+  const RunFinished finished = loop_.WaitForFinish();
+  EXPECT_EQ(finished.exit_code, 1);
+  EXPECT_EQ(finished.reason, "nothing can be stored: the disk is full");
   Stop();
 }
 

@@ -2,11 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/runtime_fakes.h"
+
 namespace autoloco::server {
 namespace {
 
 TEST(PayloadStoreTest, AdmitsWhatFits) {
-  PayloadStore store(100, 10);
+  FakeRecordStore room;
+  PayloadStore store(100, 10, &room);
   EXPECT_TRUE(store.Admit(1, 60).ok());
   EXPECT_EQ(store.Admit(2, 41).status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_TRUE(store.Admit(2, 40).ok());
@@ -14,7 +17,8 @@ TEST(PayloadStoreTest, AdmitsWhatFits) {
 }
 
 TEST(PayloadStoreTest, AcceptedPayloadsStayUnderTheirKeyWithoutBeingInFlight) {
-  PayloadStore store(100, 10);
+  FakeRecordStore room;
+  PayloadStore store(100, 10, &room);
   const PushKey key{{"w", 2}, 7, 0};
   const std::shared_ptr<Payload> payload = *store.Admit(1, 100);
   store.Keep(1, key);
@@ -27,7 +31,8 @@ TEST(PayloadStoreTest, AcceptedPayloadsStayUnderTheirKeyWithoutBeingInFlight) {
 }
 
 TEST(PayloadStoreTest, AcceptedPayloadsGoOneByOneOrByTheirRound) {
-  PayloadStore store(100, 10);
+  FakeRecordStore room;
+  PayloadStore store(100, 10, &room);
   Ticket ticket = 1;
   for (const char* name : {"a", "b"}) {
     for (const Round round : {6, 7}) {
@@ -44,13 +49,34 @@ TEST(PayloadStoreTest, AcceptedPayloadsGoOneByOneOrByTheirRound) {
 }
 
 TEST(PayloadStoreTest, DroppedPayloadsAreGone) {
-  PayloadStore store(100, 10);
+  FakeRecordStore room;
+  PayloadStore store(100, 10, &room);
   ASSERT_TRUE(store.Admit(1, 100).ok());
   store.Drop(1);
   store.Drop(1);
   EXPECT_EQ(store.Find(1), nullptr);
   EXPECT_EQ(store.in_flight_bytes(), 0);
   EXPECT_EQ(store.size(), 0);
+}
+
+TEST(PayloadStoreTest, AFullDiskTurnsAPushAway) {
+  FakeRecordStore room;
+  PayloadStore store(100, 10, &room);
+  room.full = absl::ResourceExhaustedError("the disk is full");
+  EXPECT_EQ(store.Admit(1, 10).status(), room.full);
+  EXPECT_EQ(store.in_flight_bytes(), 0);
+  room.full = absl::OkStatus();
+  EXPECT_TRUE(store.Admit(1, 10).ok());
+}
+
+TEST(PayloadStoreTest, RestoredOnesAreFoundByTheirKey) {
+  FakeRecordStore room;
+  PayloadStore store(100, 10, &room);
+  const PushKey key{{"w", 2}, 7, 0};
+  store.Put(key, Payload::Whole(*AllocatePayloadMemory(5)));
+  ASSERT_NE(store.Find(key), nullptr);
+  EXPECT_TRUE(store.Find(key)->CheckWhole().ok());
+  EXPECT_EQ(store.in_flight_bytes(), 0);
 }
 
 }  // namespace

@@ -53,7 +53,8 @@ class PushTableTest : public ::testing::Test {
   const std::string payload_ = EncodeVector(std::vector<float>(100, 0.5F), Codec::kFp32, 1);
   ManualClock clock_;
   Inbox inbox_{&clock_};
-  PayloadStore payloads_{1000, 1000};
+  FakeRecordStore records_;
+  PayloadStore payloads_{1000, 1000, &records_};
   FakeTelemetry telemetry_;
   std::deque<Event> events_;
   WorkPool pool_{2};

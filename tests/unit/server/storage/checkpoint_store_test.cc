@@ -170,6 +170,33 @@ TEST_F(CheckpointStoreTest, NeverDropsTheNewestFiniteOne) {
   EXPECT_THAT(Names(), ElementsAre(CheckpointName(25), CheckpointName(30)));
 }
 
+// keep=2, three checkpoints, the last two of them not finite: the first survives, and a start takes it.
+TEST_F(CheckpointStoreTest, TheNewestFiniteOneIsTheOneToGoOnFrom) {
+  OpenStore(2);
+  ASSERT_TRUE(Write(5).ok());
+  for (const std::uint64_t step : {10, 15}) {
+    InitializeParameters(layout_, step, 0.02, params_);
+    params_[3] = NAN;
+    ASSERT_TRUE(WriteValues(step).ok());
+  }
+  const auto loaded = LoadNewest();
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_EQ(loaded->snapshot.inner_steps_done, 5u);
+  EXPECT_TRUE(loaded->all_finite);
+  EXPECT_TRUE(fs::exists(state_->checkpoints_path() + "/not-finite-" + CheckpointName(15)));
+  EXPECT_THAT(Names(), ::testing::Contains(CheckpointName(5)));
+}
+
+TEST_F(CheckpointStoreTest, WithoutAFiniteOneTheNewestIsTaken) {
+  InitializeParameters(layout_, 5, 0.02, params_);
+  params_[3] = NAN;
+  ASSERT_TRUE(WriteValues(5).ok());
+  const auto loaded = LoadNewest();
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_FALSE(loaded->all_finite);
+  EXPECT_THAT(Names(), ElementsAre(CheckpointName(5)));
+}
+
 TEST_F(CheckpointStoreTest, TheSameStepIsReplaced) {
   ASSERT_TRUE(Write(25).ok());
   params_[0] += 1;

@@ -20,7 +20,7 @@ TEST(MessagesTest, RunSettingsComeFromTheRunConfig) {
   EXPECT_EQ(settings->schedule.schedule, Schedule::kCosine);
   EXPECT_EQ(settings->adamw.weight_decay, 0.1);
   EXPECT_EQ(settings->batch_size, 8u);
-  EXPECT_EQ(settings->codec, Codec::kBf16);
+  EXPECT_EQ(settings->coding.codec, Codec::kBf16);
   EXPECT_EQ(settings->evaluation_windows, 99u);
   EXPECT_FALSE(settings->strict);
 }

@@ -1,0 +1,90 @@
+// The storage thread: makes the core's records and the payloads they name durable, in order, many steps at a time.
+//
+// Whatever has been asked for while the disk was busy goes into one transaction (group commit): the payload files
+// first, then the records. A worker waits for two or three fsyncs, not for those of everyone before it.
+#ifndef AUTOLOCO_SERVER_STORAGE_RECORD_STORE_H_
+#define AUTOLOCO_SERVER_STORAGE_RECORD_STORE_H_
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/base/clock.h"
+#include "common/base/mutex.h"
+#include "server/runtime/inbox.h"
+#include "server/runtime/ports.h"
+#include "server/storage/spool.h"
+#include "server/storage/state_database.h"
+
+namespace autoloco::server {
+
+// Thread-safe.
+class DurableRecordStore final : public RecordStore {
+ public:
+  // All borrowed; must outlive the store. The database is the storage thread's from here on.
+  struct Tools {
+    const Clock* clock = nullptr;
+    StateDatabase* database = nullptr;
+    Spool* spool = nullptr;
+    Telemetry* telemetry = nullptr;
+    Inbox* inbox = nullptr;  // RecordsStored, StorageTrouble and StorageGaveUp go there
+  };
+  struct Settings {
+    absl::Duration retry_every = absl::Seconds(1);
+    absl::Duration retry_for = absl::Minutes(10);  // afterwards it gives up
+  };
+
+  // Starts the thread.
+  DurableRecordStore(const Tools& tools, const Settings& settings);
+  // Stores what was asked for before, trying once, and joins.
+  ~DurableRecordStore() override;
+
+  // Besides RecordStore's: UNAVAILABLE when the folder cannot be used.
+  absl::StatusOr<std::unique_ptr<PayloadMemory>> Reserve(std::uint64_t bytes) override;
+  void Store(RecordBatch batch) override;
+  void DropSpooled(const PushKey& push) override;
+  void DropSpooledBefore(Round round) override;
+
+ private:
+  struct DropKey {
+    PushKey key;
+  };
+  struct DropRounds {
+    Round before = 0;
+  };
+  using Job = std::variant<RecordBatch, DropKey, DropRounds>;
+
+  void Post(Job job);
+  void Run();
+  // The next drop, or all batches up to the next drop as one; empty: stopping, and nothing is left.
+  std::optional<Job> Take();
+  void Do(const RecordBatch& batch);
+  void Do(const DropKey& job) { Warn(tools_.spool->Drop(job.key)); }
+  void Do(const DropRounds& job) { Warn(tools_.spool->DropBefore(job.before)); }
+  static void Warn(const absl::Status& status);
+  absl::Status Write(const RecordBatch& batch);
+  // False: the store is being closed.
+  bool WaitForRetry();
+
+  const Tools tools_;
+  const Settings settings_;
+
+  Mutex mutex_;
+  CondVar changed_;
+  std::deque<Job> jobs_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  bool gave_up_ = false;  // the storage thread's
+
+  std::thread thread_;
+};
+
+}  // namespace autoloco::server
+
+#endif  // AUTOLOCO_SERVER_STORAGE_RECORD_STORE_H_

@@ -1,0 +1,169 @@
+#include "server/storage/recovery.h"
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/log.h"
+#include "common/base/memory_map.h"
+#include "common/base/status_macros.h"
+#include "server/storage/checkpoint_loader.h"
+#include "server/storage/replay.h"
+
+namespace autoloco::server {
+namespace {
+
+// A stored payload as the runtime sees it; nobody writes to it.
+class StoredMemory final : public PayloadMemory {
+ public:
+  explicit StoredMemory(MemoryMap map) : map_(std::move(map)) {}
+  std::span<std::byte> bytes() override {
+    const std::span<const std::byte> bytes = map_.bytes();
+    return {const_cast<std::byte*>(bytes.data()), bytes.size()};
+  }
+
+ private:
+  const MemoryMap map_;
+};
+
+absl::Status WithAdvice(const absl::Status& status) {
+  return absl::Status(status.code(),
+                      absl::StrCat(status.message(), "; --resume=PATH goes back to the checkpoint in that folder"));
+}
+
+// What the database says of a run that it knows, checked against the checkpoint or the start that was found.
+absl::StatusOr<CoreState> LoadState(const RecoveryTools& tools, const RunIdentity& identity,
+                                    const std::optional<LoadedCheckpoint>& loaded, const std::string& digest) {
+  const std::string& path = tools.database->path();
+  if (identity.run_id != tools.folder->run_id()) {
+    return absl::FailedPreconditionError(absl::StrCat("state database ", path, " is of run ", identity.run_id,
+                                                      ", the state folder of run ", tools.folder->run_id()));
+  }
+  if (!loaded && identity.initial_digest.empty()) {
+    return absl::DataLossError(absl::StrCat("state database ", path, " began with a checkpoint, and none is left"));
+  }
+  if (!loaded && identity.initial_digest != digest) {
+    return absl::FailedPreconditionError(absl::StrCat("parameters of version 0: want digest ", identity.initial_digest,
+                                                      " as run ", identity.run_id, " began with, got ", digest,
+                                                      ": were the seed, the model or model.init_from changed?"));
+  }
+  AUTOLOCO_ASSIGN_OR_RETURN(CoreState state, tools.database->Load());
+  if (loaded && loaded->snapshot.version > state.run.version) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        loaded->path, " is of version ", loaded->snapshot.version, ", state database ", path, " ends with version ",
+        state.run.version, ": move the database away to go on from the checkpoint alone, or the checkpoint"));
+  }
+  return state;
+}
+
+// Brings the parameters from version `from` to that of `state`; returns their digest.
+absl::StatusOr<std::string> ReplayTo(const RecoveryTools& tools, const CoreState& state, Version from,
+                                     std::string digest) {
+  const Version to = state.run.version;
+  if (from == to) return digest;
+  AUTOLOCO_ASSIGN_OR_RETURN(const std::vector<DecidedRound> rounds, tools.database->DecidedRounds(from));
+  Log(LogLevel::kInfo, "replaying").Add("from_version", from).Add("to_version", to);
+  for (Version version = from; version < to; ++version) {
+    if (version - from >= rounds.size() || rounds[version - from].params_digest.empty()) {
+      return absl::DataLossError(absl::StrCat("state database ", tools.database->path(), " does not say how version ",
+                                              version + 1, " was made"));
+    }
+    AUTOLOCO_ASSIGN_OR_RETURN(digest, ReplayRound(rounds[version - from], *tools.spool, tools.parameters, tools.pool));
+    Log(LogLevel::kInfo, "replayed").Add("round", version).Add("params_digest", digest);
+  }
+  return digest;
+}
+
+// The payloads that the state's round has accepted: a decided one needs those of its decision alone.
+absl::StatusOr<std::vector<KeptPayload>> LoadPayloads(const RecoveryTools& tools, const CoreState& state) {
+  std::map<PushKey, std::string, PushKeyOrder> digests;
+  if (state.round && state.round->decision) {
+    for (const StartCommit::Contribution& contribution : state.round->decision->contributions) {
+      AUTOLOCO_ASSIGN_OR_RETURN(digests[contribution.push], tools.database->AcceptedDigest(contribution.push));
+    }
+  } else if (state.round) {
+    for (const auto& [worker, entry] : state.round->entries) {
+      if (entry.delivered) digests[state.round->KeyOf(worker, entry)] = entry.payload_digest;
+    }
+  }
+  std::vector<KeptPayload> payloads;
+  for (const auto& [key, digest] : digests) {
+    AUTOLOCO_ASSIGN_OR_RETURN(MemoryMap map, ReadPayload(*tools.spool, key, digest));
+    payloads.push_back({key, Payload::Whole(std::make_unique<StoredMemory>(std::move(map)))});
+  }
+  return payloads;
+}
+
+// What became durable without its record: nobody was told that it was accepted.
+absl::Status DropUnrecorded(const RecoveryTools& tools) {
+  AUTOLOCO_ASSIGN_OR_RETURN(const std::vector<Spool::Entry> entries, tools.spool->List());
+  for (const Spool::Entry& entry : entries) {
+    AUTOLOCO_ASSIGN_OR_RETURN(const std::string digest, tools.database->AcceptedDigest(entry.key));
+    if (digest.empty()) AUTOLOCO_RETURN_IF_ERROR(tools.spool->Drop(entry.key));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Recovered> Recover(const RecoveryTools& tools,
+                                  const std::function<absl::Status(ParameterStore*)>& start_anew) {
+  AUTOLOCO_ASSIGN_OR_RETURN(const std::optional<RunIdentity> identity, tools.database->Identity());
+  ParameterStore& parameters = *tools.parameters;
+  absl::StatusOr<LoadedCheckpoint> newest =
+      LoadNewestCheckpoint(*tools.folder, parameters.layout(), parameters.params(), parameters.momentum());
+  std::optional<LoadedCheckpoint> loaded;
+  if (newest.ok()) {
+    loaded = *std::move(newest);
+  } else if (absl::IsNotFound(newest.status())) {
+    AUTOLOCO_RETURN_IF_ERROR(start_anew(&parameters));
+  } else {
+    return newest.status();
+  }
+
+  Recovered recovered;
+  if (loaded) recovered.checkpoint = loaded->path;
+  const std::string digest = loaded ? loaded->params_digest : parameters.ParamsDigest();
+  if (identity) {
+    AUTOLOCO_ASSIGN_OR_RETURN(recovered.state, LoadState(tools, *identity, loaded, digest));
+  } else {
+    if (loaded) recovered.state = StateOf(loaded->snapshot);
+    recovered.new_run = !loaded;
+    AUTOLOCO_RETURN_IF_ERROR(tools.database->Begin({tools.folder->run_id(), loaded ? "" : digest}, recovered.state));
+  }
+  // The core drops payloads by what it knows to be stored: let it count from what was found.
+  recovered.state.checkpoint = loaded ? std::optional<Version>(loaded->snapshot.version) : std::nullopt;
+
+  absl::StatusOr<std::string> replayed =
+      ReplayTo(tools, recovered.state, recovered.state.checkpoint.value_or(0), digest);
+  if (!replayed.ok()) return WithAdvice(replayed.status());
+  recovered.params_digest = *std::move(replayed);
+  absl::StatusOr<std::vector<KeptPayload>> payloads = LoadPayloads(tools, recovered.state);
+  if (!payloads.ok()) return WithAdvice(payloads.status());
+  recovered.payloads = *std::move(payloads);
+  AUTOLOCO_RETURN_IF_ERROR(DropUnrecorded(tools));
+  return recovered;
+}
+
+absl::StatusOr<Recovered> GoBackTo(const std::string& path, const RecoveryTools& tools) {
+  ParameterStore& parameters = *tools.parameters;
+  AUTOLOCO_ASSIGN_OR_RETURN(
+      const LoadedCheckpoint loaded,
+      LoadCheckpoint(path, tools.folder->run_id(), parameters.layout(), parameters.params(), parameters.momentum()));
+  AUTOLOCO_ASSIGN_OR_RETURN(const std::optional<RunIdentity> identity, tools.database->Identity());
+  AUTOLOCO_RETURN_IF_ERROR(SetAsideNewer(*tools.folder, loaded.snapshot.inner_steps_done));
+  Recovered recovered;
+  recovered.state = StateOf(loaded.snapshot);
+  recovered.params_digest = loaded.params_digest;
+  recovered.checkpoint = loaded.path;
+  AUTOLOCO_RETURN_IF_ERROR(
+      tools.database->Begin({tools.folder->run_id(), identity ? identity->initial_digest : ""}, recovered.state));
+  AUTOLOCO_RETURN_IF_ERROR(DropUnrecorded(tools));
+  Log(LogLevel::kWarning, "gone_back").Add("checkpoint", path).Add("version", recovered.state.run.version);
+  return recovered;
+}
+
+}  // namespace autoloco::server

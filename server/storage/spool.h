@@ -1,0 +1,101 @@
+// The payloads of pushes on the disk.
+//
+//   spool/incoming/7                       one that is coming in; gone after a restart
+//   spool/0000000012/dc1#3-0               the delta of worker dc1, incarnation 3, for round 12, fragment 0
+//
+// A file gets its second name by a rename, after its bytes are on the disk: under that name it is whole. Room is taken
+// before the first byte comes, so a full disk is an error there and never a signal when a mapped page is written.
+#ifndef AUTOLOCO_SERVER_STORAGE_SPOOL_H_
+#define AUTOLOCO_SERVER_STORAGE_SPOOL_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/base/ids.h"
+#include "common/base/memory_map.h"
+#include "server/core/types.h"
+
+namespace autoloco::server {
+
+// One payload: memory that is a file. The bytes stay readable for as long as it lives, whatever becomes of the file.
+// One thread at a time.
+class SpoolFile {
+ public:
+  // Removes the file unless it was accepted.
+  ~SpoolFile();
+  SpoolFile(const SpoolFile&) = delete;
+  SpoolFile& operator=(const SpoolFile&) = delete;
+
+  // Read-only once it was accepted: writing then is a fault.
+  std::span<std::byte> bytes() { return {data_, size_}; }
+  std::span<const std::byte> bytes() const { return {data_, size_}; }
+
+ private:
+  friend class Spool;
+  SpoolFile(std::string path, int descriptor, std::byte* data, std::size_t size)
+      : path_(std::move(path)), descriptor_(descriptor), data_(data), size_(size) {}
+  // Puts the bytes on the disk; whoever fails may try again.
+  absl::Status Sync();
+  void Seal();
+
+  std::string path_;  // empty: accepted
+  int descriptor_ = -1;
+  std::byte* const data_;
+  const std::size_t size_;
+  bool sync_failed_ = false;
+};
+
+// Immutable; thread-safe, but for two calls about the same key.
+class Spool {
+ public:
+  struct Acceptance {
+    PushKey key;
+    SpoolFile* file = nullptr;
+  };
+  struct Entry {
+    PushKey key;
+    std::uint64_t bytes = 0;
+  };
+
+  // Makes `folder` where it is missing and removes what was coming in when the process before ended. Errors as
+  // FileError.
+  static absl::StatusOr<std::unique_ptr<Spool>> Open(const std::string& folder);
+  // Looks at what is there and changes nothing.
+  static std::unique_ptr<Spool> OpenForReading(const std::string& folder);
+
+  // Room for a payload of `bytes`. RESOURCE_EXHAUSTED: the disk is full, or memory. REQUIRES: bytes > 0.
+  absl::StatusOr<std::unique_ptr<SpoolFile>> Create(std::uint64_t bytes);
+  // Gives the files their keys, durably: they survive whatever happens after OK. A file that is there under the same
+  // key is replaced. After an error some may have their keys; the same call may be made again.
+  absl::Status Accept(std::span<const Acceptance> files);
+
+  // The payload of `key`. NOT_FOUND when there is none; errors as FileError.
+  absl::StatusOr<MemoryMap> Read(const PushKey& key) const;
+  // All accepted ones, in no order. What has another form of name is not looked at.
+  absl::StatusOr<std::vector<Entry>> List() const;
+
+  // Removes one payload, or all of rounds below `round`; fine where there is none.
+  absl::Status Drop(const PushKey& key);
+  absl::Status DropBefore(Round round);
+
+ private:
+  explicit Spool(std::string folder) : folder_(std::move(folder)) {}
+  std::string RoundFolder(Round round) const;
+  std::string PathOf(const PushKey& key) const;
+  absl::Status Publish(const Acceptance& acceptance);
+
+  const std::string folder_;
+  std::atomic<std::uint64_t> next_{0};  // name of the next incoming file
+};
+
+}  // namespace autoloco::server
+
+#endif  // AUTOLOCO_SERVER_STORAGE_SPOOL_H_

@@ -1,0 +1,181 @@
+#include "server/storage/recovery.h"
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/file.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/support/stored_run.h"
+#include "tests/support/temp_folder.h"
+
+namespace autoloco::server {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+class RecoveryTest : public ::testing::Test {
+ protected:
+  // A server starts on the folder.
+  void Start() {
+    tools_ = {};
+    spool_.reset();
+    database_.reset();
+    folder_.reset();
+    folder_ = std::make_unique<StateFolder>(*StateFolder::Open(run_.state_dir, "run"));
+    database_ = *StateDatabase::Open(folder_->database_path(), Database::Mode::kReadWrite);
+    spool_ = *Spool::Open(folder_->spool_path());
+    tools_ = {folder_.get(), database_.get(), spool_.get(), &parameters_, &run_.pool};
+  }
+  absl::StatusOr<Recovered> Go() {
+    Start();
+    return Recover(tools_, StoredRun::StartAnew);
+  }
+  std::string Error() { return std::string(Go().status().ToString()); }
+  std::string Checkpoint(int step) { return absl::StrCat(run_.state_dir, "/checkpoints/step-00000000", step); }
+  void Damage(const std::string& path) {
+    std::string bytes = *ReadFile(path, 1 << 24);
+    bytes[bytes.size() / 2] ^= 1;
+    ASSERT_TRUE(WriteFileAtomically(path, bytes).ok());
+  }
+  void Sql(const char* sql) {
+    auto database =
+        Database::Open(absl::StrCat(run_.state_dir, "/", kStateDatabaseFile), Database::Mode::kReadWrite, {1, ""});
+    ASSERT_TRUE(database.ok()) << database.status();
+    ASSERT_TRUE(database->Execute(sql).ok());
+  }
+
+  const TempFolder temp_;
+  StoredRun run_{temp_.File("state")};
+  ParameterStore parameters_ = *ParameterStore::Allocate(run_.layout);
+  std::unique_ptr<StateFolder> folder_;
+  std::unique_ptr<StateDatabase> database_;
+  std::unique_ptr<Spool> spool_;
+  RecoveryTools tools_;
+};
+
+TEST_F(RecoveryTest, GoesOnWhereTheRunWas) {
+  const auto recovered = Go();
+  ASSERT_TRUE(recovered.ok()) << recovered.status();
+  EXPECT_FALSE(recovered->new_run);
+  EXPECT_EQ(recovered->state.run.version, 5u);
+  EXPECT_EQ(recovered->params_digest, run_.digests[5]);
+  EXPECT_EQ(parameters_.ParamsDigest(), run_.digests[5]);
+  EXPECT_EQ(recovered->checkpoint, Checkpoint(40));
+  EXPECT_EQ(recovered->state.checkpoint, 4u);
+  ASSERT_TRUE(recovered->state.round.has_value());
+  EXPECT_EQ(recovered->state.round->number, 5u);
+  EXPECT_TRUE(recovered->state.round->entries.at("a").delivered);
+  ASSERT_EQ(recovered->payloads.size(), 1u);
+  EXPECT_EQ(recovered->payloads[0].key.worker.name, "a");
+  EXPECT_TRUE(recovered->payloads[0].payload->CheckWhole().ok());
+  EXPECT_EQ(recovered->state.run.history.size(), 5u);
+}
+
+TEST_F(RecoveryTest, ADamagedCheckpointIsSetAsideAndTheOneBeforeUsed) {
+  Damage(Checkpoint(40) + "/params.safetensors");
+  const auto recovered = Go();
+  ASSERT_TRUE(recovered.ok()) << recovered.status();
+  EXPECT_EQ(recovered->checkpoint, Checkpoint(20));
+  EXPECT_EQ(recovered->params_digest, run_.digests[5]);
+  EXPECT_EQ(recovered->state.checkpoint, 2u);
+  EXPECT_TRUE(fs::exists(run_.state_dir + "/checkpoints/damaged-step-0000000040"));
+}
+
+TEST_F(RecoveryTest, WithoutAStateDatabaseTheCheckpointIsEnough) {
+  for (const char* end : {"", "-wal", "-shm"}) fs::remove(absl::StrCat(run_.state_dir, "/", kStateDatabaseFile, end));
+  const auto recovered = Go();
+  ASSERT_TRUE(recovered.ok()) << recovered.status();
+  EXPECT_EQ(recovered->state.run.version, 4u);
+  EXPECT_EQ(recovered->params_digest, run_.digests[4]);
+  EXPECT_FALSE(recovered->state.round.has_value());
+  EXPECT_TRUE(recovered->payloads.empty());
+  EXPECT_TRUE(spool_->List()->empty());
+  const auto again = Go();
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->state.run.version, 4u);
+}
+
+TEST_F(RecoveryTest, APayloadThatNobodyWasToldOfGoes) {
+  Start();
+  std::vector<std::string> payloads;
+  run_.Push("b", 2, 5, spool_.get(), &payloads);
+  ASSERT_EQ(spool_->List()->size(), 8u);
+  ASSERT_TRUE(Go().ok());
+  EXPECT_EQ(spool_->List()->size(), 7u);
+  EXPECT_TRUE(spool_->Read({{"a", 1}, 5, 0}).ok());
+}
+
+TEST_F(RecoveryTest, AMissingDeltaOfALaterRoundIsNamed) {
+  fs::remove(run_.state_dir + "/spool/0000000004/b#2-0");
+  const std::string error = Error();
+  EXPECT_THAT(error, HasSubstr("DATA_LOSS: the delta of b#2 for round 4 is missing"));
+  EXPECT_THAT(error, HasSubstr("--resume=PATH"));
+}
+
+TEST_F(RecoveryTest, ATornDeltaOfTheOpenRoundIsNamed) {
+  fs::resize_file(run_.state_dir + "/spool/0000000005/a#1-0", 20);
+  EXPECT_THAT(Error(), HasSubstr("the delta of a#1 for round 5 is damaged"));
+}
+
+TEST_F(RecoveryTest, AnotherResultThanTheRecordedOneIsNamed) {
+  Sql("UPDATE contributions SET weight = 1.0 - weight WHERE round = 4");
+  EXPECT_THAT(Error(), HasSubstr("round 4 done again: want parameters of digest"));
+}
+
+TEST_F(RecoveryTest, ADatabaseThatEndsBeforeTheCheckpointIsRefused) {
+  Sql("UPDATE progress SET version = 3");
+  EXPECT_THAT(Error(), HasSubstr("FAILED_PRECONDITION"));
+}
+
+TEST_F(RecoveryTest, ADatabaseOfAnotherRunIsRefused) {
+  Sql("UPDATE run SET run_id = 'run-0'");
+  EXPECT_THAT(Error(), HasSubstr("is of run run-0, the state folder of run run-"));
+}
+
+TEST_F(RecoveryTest, AnotherVersionZeroIsRefused) {
+  fs::remove_all(run_.state_dir + "/checkpoints");
+  Sql("UPDATE run SET initial_digest = 'other'");
+  EXPECT_THAT(Error(), HasSubstr("parameters of version 0: want digest other"));
+}
+
+TEST_F(RecoveryTest, ANewRunBegins) {
+  run_.state_dir = temp_.File("other");
+  const auto recovered = Go();
+  ASSERT_TRUE(recovered.ok()) << recovered.status();
+  EXPECT_TRUE(recovered->new_run);
+  EXPECT_EQ(recovered->state, CoreState());
+  EXPECT_EQ(recovered->params_digest, run_.digests[0]);
+  const auto again = Go();
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_FALSE(again->new_run);
+}
+
+TEST_F(RecoveryTest, GoesBackToAnOlderCheckpoint) {
+  Start();
+  const auto back = GoBackTo(Checkpoint(20), tools_);
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(back->state.run.version, 2u);
+  EXPECT_EQ(back->params_digest, run_.digests[2]);
+  EXPECT_TRUE(back->state.members.empty());
+  EXPECT_TRUE(fs::exists(run_.state_dir + "/checkpoints/gone-back-step-0000000040"));
+  EXPECT_TRUE(spool_->List()->empty());
+  const auto again = Go();
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->state.run.version, 2u);
+  EXPECT_EQ(again->params_digest, run_.digests[2]);
+}
+
+TEST_F(RecoveryTest, GoingBackToWhatIsNoCheckpointChangesNothing) {
+  Start();
+  EXPECT_FALSE(GoBackTo(run_.state_dir + "/checkpoints/step-7", tools_).ok());
+  EXPECT_EQ(Go()->state.run.version, 5u);
+}
+
+}  // namespace
+}  // namespace autoloco::server
