@@ -96,7 +96,7 @@ std::uint32_t Membership::AliveCount() const {
 }
 
 bool Membership::IsEligible(const Member& member, absl::Time now, absl::Duration grace) {
-  return member.alive && member.ready && !member.leaving &&
+  return member.alive && member.ready &&
          (member.session != 0 || member.restored || now - member.disconnected_at < grace);
 }
 

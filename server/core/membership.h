@@ -22,15 +22,14 @@ struct Member {
   absl::Time disconnected_at;  // meaningful while session == 0
   bool restored = false;       // came back with a restart; has had no session since
   bool alive = true;           // false: left, expired or refused
-  bool ready = false;          // has built its model and can be assigned
-  bool leaving = false;        // gets no more work
+  bool ready = false;          // has built its model, and has not sent its last delta: can be assigned
   // An earlier life of this worker, of whose delta for this round it has the bytes. Until it is ready.
   struct Offer {
     Incarnation incarnation = 0;
     Round round = 0;
   };
   std::optional<Offer> offer;
-  absl::Time left_at;  // meaningful while !alive
+  absl::Time left_at;          // meaningful while !alive
   Reason reason = Reason::kJoined;
   std::string text;
   Version base_version = 0;
@@ -60,8 +59,8 @@ class Membership {
   std::vector<WorkerId> Forget(absl::Time before);
 
   std::uint32_t AliveCount() const;
-  // Alive, ready, not leaving, and connected, disconnected for less than `grace`, or restored: for the time of its lease a
-  // restart counts as no absence of the worker.
+  // Alive, ready, and connected, disconnected for less than `grace`, or restored: for the time of its lease a restart
+  // counts as no absence of the worker.
   static bool IsEligible(const Member& member, absl::Time now, absl::Duration grace);
   std::vector<Member*> Eligible(absl::Time now, absl::Duration grace);
   // Earliest time at which a lease expires or a worker that left is forgotten.

@@ -85,7 +85,7 @@ bool RoundMachine::Impl::WillTakeLate(const PushKey& key) const {
 
 // A worker that is ready while a round is open gets work that ends with the others', if enough is left for it.
 void RoundMachine::Impl::JoinOpenRound(const Member& member) {
-  if (phase_ != RunPhase::kTraining || config_.strict || round_.restored || !member.ready || member.leaving) return;
+  if (phase_ != RunPhase::kTraining || config_.strict || round_.restored || !member.ready) return;
   const std::string& name = member.id.name;
   if (round_.entries.count(name) != 0) return;  // of this life, or of a former one: a successor has the next round
   const std::uint32_t steps = speeds_.FirstInterval(name, round_.inner_steps, now_, ExpectedClose());

@@ -101,6 +101,7 @@ class RoundMachine::Impl {
   absl::Status CheckSender(const Sender& sender, Reason* reason) const;
   absl::Status CheckPushHeader(const PushOpened& push, Reason* reason) const;
   absl::Status CheckAssigned(const PushOpened& push, Reason* reason) const;
+  void EndWork(const std::string& name);
   bool AnswerIfRecorded(const PushOpened& push, const PushKey& key);
   bool AnswerIfClosed(const PushOpened& push, const PushKey& key);
   void RefusePushWith(Ticket ticket, const PushKey& key, Reason reason, absl::Status status);
@@ -169,6 +170,8 @@ class RoundMachine::Impl {
   void EndCompleted();
   void End(Ending ending);
   void EndIfStored();
+  bool MayStillAsk(const Member& member) const;
+  void FinishIfAllWereTold();
   void StartCheckpointOf();
   Round FirstRoundKept(Version version) const;
 
@@ -228,7 +231,8 @@ class RoundMachine::Impl {
   bool shutting_down_ = false;
   std::string shutdown_text_;
   std::optional<Ending> ending_;
-  bool ended_ = false;
+  bool ended_ = false;     // everybody who is there was told
+  bool finished_ = false;  // and so was everybody who may still have come
 };
 
 }  // namespace autoloco::server

@@ -126,7 +126,7 @@ void RoundMachine::Impl::On(const PushOpened& push) {
     return;
   }
   On(WorkerHeard{push.sender});
-  if (push.leaving) members_.Find(push.sender.worker.name)->leaving = true;
+  if (push.leaving) EndWork(push.sender.worker.name);
   if (AnswerIfRecorded(push, key) || AnswerIfClosed(push, key)) return;
   status = CheckAssigned(push, &reason);
   if (!status.ok()) {
@@ -136,6 +136,14 @@ void RoundMachine::Impl::On(const PushOpened& push) {
   DropPendingPush(key);  // the caller gave up on an earlier attempt that we still hold
   pending_[push.ticket] = PendingOf(push);
   Emit(AdmitPush{push.ticket, push.payload_bytes});
+}
+
+// The worker leaves: nobody counts on it any more.
+void RoundMachine::Impl::EndWork(const std::string& name) {
+  Member* const member = members_.Find(name);
+  if (!member->ready) return;
+  member->ready = false;
+  RecordMember(*member);
 }
 
 bool RoundMachine::Impl::AnswerIfRecorded(const PushOpened& push, const PushKey& key) {

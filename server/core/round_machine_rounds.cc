@@ -47,8 +47,7 @@ void RoundMachine::Impl::StartTraining(const std::vector<Member*>& members) {
   if (config_.strict && participants_.empty()) participants_.insert(names.begin(), names.end());
   if (!names.empty()) BeginEvaluation(static_cast<std::uint32_t>(names.size()));
   RecordOpening();
-  Decide(DecisionKind::kInterval, decision.reason, {},
-         absl::StrCat(decision.steps, " inner steps: ", decision.text));
+  Decide(DecisionKind::kInterval, decision.reason, {}, absl::StrCat(decision.steps, " inner steps: ", decision.text));
   Decide(DecisionKind::kRound, Reason::kOpened, {},
          absl::StrCat(round_.inner_steps, " inner steps for ", SharesText(shares, round_.inner_steps)));
   for (const std::string& name : names) {
@@ -111,9 +110,10 @@ bool RoundMachine::Impl::IsMissing(const std::string& name, const RoundEntry& en
   if (entry.rejected) return true;
   const Member* member = members_.Find(name);
   if (member == nullptr || !member->alive) return true;
-  const bool offered =
-      member->offer && member->offer->incarnation == entry.incarnation && member->offer->round == round_.number;
-  return member->id.incarnation != entry.incarnation && !offered;
+  if (member->id.incarnation == entry.incarnation) return false;
+  // Its new life has the delta of the former one, or may still say so after a restart of this server.
+  if (!member->ready && member->restored) return false;
+  return !member->offer || member->offer->incarnation != entry.incarnation || member->offer->round != round_.number;
 }
 
 void RoundMachine::Impl::CloseRoundIfDone() {

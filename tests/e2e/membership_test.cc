@@ -116,9 +116,10 @@ TEST(MembershipTest, AKilledWorkerThatComesBackIsANewIncarnation) {
 
 TEST(MembershipTest, SigtermInTheIntervalLeavesAtOnce) {
   Cluster cluster;
-  cluster.StartServer(Concat(SmallRun(12, 4, 2), {"--start-workers", "3", "--quorum-share", "1"}));
-  const auto first = cluster.StartWorker({.name = "dc1", .step_ms = 50});
-  const auto second = cluster.StartWorker({.name = "dc2", .step_ms = 50});
+  // A single step is less than a twentieth of the interval: there is nothing to send (worker_life_test has the rest).
+  cluster.StartServer(Concat(SmallRun(120, 40, 2), {"--start-workers", "3", "--quorum-share", "1"}));
+  const auto first = cluster.StartWorker({.name = "dc1", .step_ms = 5});
+  const auto second = cluster.StartWorker({.name = "dc2", .step_ms = 5});
   const auto leaver = cluster.StartWorker({.name = "dc3", .step_ms = kSlowStepMs});
   cluster.WaitFor("dc1 and dc2 wait for dc3", [](const v1::Status& s) {
     return s.contributed() == 2 && s.assigned() == 3 && IsTraining(s, "dc3");

@@ -15,6 +15,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
 #include "common/base/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -34,6 +35,8 @@ constexpr absl::Duration kLeaveLimit = absl::Seconds(10);  // a worker that was 
 constexpr absl::Duration kAtOnce = absl::Seconds(3);       // with slack for a loaded machine
 // A delta or a snapshot of the nano model is several hundred KB: it takes most of a minute.
 constexpr double kTrickle = 1e4;
+constexpr absl::Duration kBackLimit = absl::Seconds(15);  // from the server's return to the worker's
+constexpr int kSlack = 3;                                 // on a loaded machine
 constexpr int kEndlessStepMs = 60'000;
 
 absl::Duration Since(Instant begin) { return MonotonicClock()->Now() - begin; }
@@ -159,6 +162,8 @@ TEST(SigtermTest, ASecondOneExitsAtOnce) {
   cluster.WaitFor("dc1 in its interval", [](const v1::Status& s) { return IsTraining(s, "dc1"); });
   busy->Signal(SIGTERM);
   ASSERT_TRUE(busy->WaitForLog(" leaving ", kPatience).ok()) << busy->Log();
+  // The same signal again within a second is the same request (common/base/shutdown.h).
+  absl::SleepFor(absl::Milliseconds(1100));
   const Instant told = MonotonicClock()->Now();
   busy->Signal(SIGTERM);
   EXPECT_EQ(ExitCode(busy.get()), 128 + SIGTERM) << busy->Log();
@@ -323,7 +328,7 @@ TEST(WorkerStateTest, OneWorkerAFolder) {
 
 TEST(CutPullTest, StartsAgainByItselfAndNothingHalfLoadedTrains) {
   Cluster cluster;
-  const Arguments run = Concat(SmallRun(8, 4, 1), {"--evaluation.windows=4"});
+  const Arguments run = SmallRun(8, 4, 1);
   cluster.StartServer(run);
   const auto relay = Relay::Start(cluster.address()).value();
   relay->SetRate(Direction::kToClient, 1e5);  // a pull takes several seconds
@@ -341,6 +346,38 @@ TEST(CutPullTest, StartsAgainByItselfAndNothingHalfLoadedTrains) {
   EXPECT_EQ(ExitCode(worker.get()), 0) << worker->Log();
   EXPECT_EQ(ExitCode(&cluster.server()), 0) << cluster.server().Log();
   EXPECT_THAT(cluster.ServerLines(" round_committed "), SizeIs(2));
+}
+
+// ---------------------------------------------------------------------------------------------------- the server
+
+TEST(ServerAbsenceTest, TheInterruptedRoundGoesOnWithAllItsDeltas) {
+  Cluster cluster;
+  const Arguments run = Concat(SmallRun(60, 20, 2), {"--quorum-share", "1"});
+  cluster.StartServer(run);
+  const auto first = cluster.StartWorker({.name = "dc1", .step_ms = 10});
+  const auto second = cluster.StartWorker({.name = "dc2", .step_ms = 200});
+  cluster.WaitFor("dc1 has delivered, dc2 is at work",
+                  [](const v1::Status& s) { return s.contributed() == 1 && IsTraining(s, "dc2"); });
+  cluster.server().Signal(SIGKILL);
+  EXPECT_EQ(ExitCode(&cluster.server()), 128 + SIGKILL);
+  absl::SleepFor(absl::Seconds(2));  // the outage
+  const Instant back = MonotonicClock()->Now();
+  cluster.StartServer(run);
+  for (const auto& worker : {first.get(), second.get()}) {
+    ASSERT_TRUE(worker->WaitForLog(" reconnected ", kPatience).ok()) << worker->Log();
+  }
+  EXPECT_LT(Since(back), kSlack * kBackLimit);
+  EXPECT_EQ(ExitCode(first.get()), 0) << first->Log();
+  EXPECT_EQ(ExitCode(second.get()), 0) << second->Log();
+  EXPECT_EQ(ExitCode(&cluster.server()), 0) << cluster.server().Log();
+  const std::vector<std::string> commits = cluster.ServerLines(" round_committed ");
+  ASSERT_THAT(commits, SizeIs(3));
+  for (const std::string& commit : commits) EXPECT_EQ(LogValue(commit, "applied"), "2") << commit;
+  for (const auto& worker : {first.get(), second.get()}) {
+    std::map<std::uint64_t, Trained> rounds;
+    AddTrained(worker, &rounds);  // each interval once
+    EXPECT_THAT(rounds, SizeIs(3)) << worker->Log();
+  }
 }
 
 }  // namespace

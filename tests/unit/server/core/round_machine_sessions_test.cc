@@ -182,6 +182,7 @@ class HeldDeltas : public testing::Test {
     push.payload_bytes = 100;
     push.layout_hash = SmallLayout().hash();
     push.report.inner_steps = 5;
+    push.report.tokens = 10;
     return push;
   }
   void Ready() {
@@ -275,6 +276,7 @@ TEST_F(HeldDeltas, AreNamedAgainAfterABrokenSession) {
 CoreConfig StrictConfig() {
   CoreConfig config = SmallConfig();
   config.strict = true;
+  config.min_workers = 2;
   return config;
 }
 
