@@ -1,5 +1,7 @@
 #include "common/config/validate.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -19,6 +21,8 @@ namespace autoloco {
 namespace {
 
 constexpr std::uint32_t kByteTokens = 256;
+// 10 Mbit/s: what a warning about the time of a transfer supposes.
+constexpr double kSlowLinkBytesPerSecond = 1.25e6;
 
 // Collects problems under one section: "run.", or "" for a RunConfig on its own.
 class Checker {
@@ -103,6 +107,37 @@ void CheckInterval(const v1::RunConfig& run, Checker* check) {
   }
 }
 
+// What a value of a delta takes on the wire. Quantized: the entropy of rounded Gaussian values, and a little.
+double BytesPerValue(const v1::CodecConfig& codec) {
+  switch (codec.delta()) {
+    case v1::CodecConfig::DELTA_BF16: return 2;
+    case v1::CodecConfig::DELTA_INT8: return 1;
+    case v1::CodecConfig::DELTA_QUANTIZED: return std::max(0.5, 2.2 - std::log2(codec.step())) / 8;
+    default: return 4;
+  }
+}
+
+// A deadline that somebody has set by hand, against what it must leave time for.
+void CheckDeadline(const v1::RunConfig& run, Checker* check) {
+  const double deadline = run.membership().deadline_seconds();
+  if (deadline == 0 || run.rounds().strict()) return;
+  if (deadline < run.rounds().heartbeat_seconds()) {
+    check->Warning("membership.deadline_seconds", deadline, " is less than ", check->Key("rounds.heartbeat_seconds"),
+                   " (", run.rounds().heartbeat_seconds(), "): rounds close before a worker has reported once");
+  } else if (deadline < run.rounds().lease_seconds()) {
+    check->Warning("membership.deadline_seconds", deadline, " is less than ", check->Key("rounds.lease_seconds"), " (",
+                   run.rounds().lease_seconds(), "): rounds close before it is known whether a silent worker lives");
+  }
+  const absl::StatusOr<Layout> layout = MakeDecoderLayout(ToDecoderShape(run.model()));
+  if (!layout.ok()) return;  // an error of its own
+  const double seconds =
+      static_cast<double>(layout->value_count()) * BytesPerValue(run.codec()) / kSlowLinkBytesPerSecond;
+  if (deadline < seconds) {
+    check->Warning("membership.deadline_seconds", deadline, " is less than the ", std::ceil(seconds),
+                   " s that a delta of ", layout->value_count(), " values takes on a link of 10 Mbit/s");
+  }
+}
+
 void CheckMembership(const v1::RunConfig& run, Checker* check) {
   const v1::MembershipConfig& membership = run.membership();
   if (run.rounds().strict() && membership.late() == v1::MembershipConfig::LATE_APPLY) {
@@ -112,11 +147,7 @@ void CheckMembership(const v1::RunConfig& run, Checker* check) {
     check->Error("outer.norm_rounds_min", "expected at most ", check->Key("outer.norm_rounds"), " (",
                  run.outer().norm_rounds(), "), found ", run.outer().norm_rounds_min());
   }
-  const double deadline = membership.deadline_seconds();
-  if (deadline > 0 && deadline < run.rounds().heartbeat_seconds()) {
-    check->Warning("membership.deadline_seconds", deadline, " is less than ", check->Key("rounds.heartbeat_seconds"),
-                   " (", run.rounds().heartbeat_seconds(), "): rounds close before a worker has reported once");
-  }
+  CheckDeadline(run, check);
 }
 
 void CheckRun(const v1::RunConfig& run, Checker* check) {

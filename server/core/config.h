@@ -32,7 +32,8 @@ struct CoreConfig {
 
   IntervalConfig interval;  // the length of the run stands here too
   OuterSettings outer;
-  std::uint32_t batch_size = 0;  // samples of one inner step
+  std::uint32_t batch_size = 0;         // samples of one inner step
+  std::uint32_t tokens_per_sample = 1;  // that are trained on
   bool shared_data = true;
   bool evaluate = true;
 

@@ -34,18 +34,6 @@ struct Lease {
   bool operator==(const Lease&) const = default;
 };
 
-// Tokens of all leases so far; at any time leased = applied + late + rejected + lost + unused + outstanding, the last
-// being the leases that have not ended.
-struct LedgerTotals {
-  std::uint64_t leased = 0;
-  std::uint64_t applied = 0;
-  std::uint64_t late = 0;
-  std::uint64_t rejected = 0;
-  std::uint64_t lost = 0;
-  std::uint64_t unused = 0;  // of leases whose delta came: what was not trained on
-  bool operator==(const LedgerTotals&) const = default;
-};
-
 }  // namespace autoloco::server
 
 #endif  // AUTOLOCO_SERVER_CORE_LEASE_H_

@@ -37,6 +37,7 @@ void RoundMachine::Impl::Step(absl::Time now, const Event& event, std::vector<Ef
   std::visit([this](const auto& one) { On(one); }, event);
   Advance();
   if (std::exchange(run_changed_, false)) Record(RunRecord{state_, participants_, data_});
+  for (auto& change : ledger_.TakeRecords()) records_.push_back(std::move(change));
   outbox_.Add(std::exchange(records_, {}), std::exchange(effects_, {}), effects);
 }
 
@@ -46,13 +47,16 @@ void RoundMachine::Impl::Step(absl::Time now, const Event& event, std::vector<Ef
 void RoundMachine::Impl::On(const TimerFired&) { ExpireLeases(); }
 
 void RoundMachine::Impl::On(const ShutdownRequested& shutdown) {
-  if (Stopping()) return;
+  if (shutting_down_) return;
   shutting_down_ = true;
   shutdown_text_ = shutdown.reason;
 }
 
 void RoundMachine::Impl::Advance() {
-  if (ended_) return;
+  if (ended_) {
+    FinishIfAllWereTold();
+    return;
+  }
   if (shutting_down_ && !ending_ && phase_ != RunPhase::kCommitting) {
     End({0, Reason::kShutdown, shutdown_text_});
   }
@@ -119,7 +123,13 @@ std::optional<absl::Time> RoundMachine::Impl::NextDeadline() const {
     if (time && (!next || *time < *next)) next = time;
   };
   if (commit_again_) return now_;
-  if (ended_) return next;
+  if (ended_) {
+    for (const auto& [name, member] : members_.all()) {
+      const bool waits = !finished_ && MayStillAsk(member) && !member.restored;
+      if (waits) consider(member.disconnected_at + config_.disconnect_grace);
+    }
+    return next;
+  }
   // A finished run that was started again: nothing will come, it only has to end.
   if (phase_ == RunPhase::kWaiting && state_.inner_steps_done >= config_.interval.total_inner_steps) return now_;
   consider(Deadline().at);

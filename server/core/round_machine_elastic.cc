@@ -97,6 +97,7 @@ void RoundMachine::Impl::JoinOpenRound(const Member& member) {
   RoundEntry& entry = round_.entries[name];
   entry.incarnation = member.id.incarnation;
   entry.assignment = NextAssignment(name, steps);
+  OpenLease(member.id, entry.assignment);
   round_.times[name].assigned_at = now_;
   run_changed_ = true;  // a lease was given out
   RecordEntry(name);

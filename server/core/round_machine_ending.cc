@@ -67,6 +67,23 @@ void RoundMachine::Impl::EndIfStored() {
   for (const auto& [name, member] : members_.all()) {
     if (member.session != 0) Emit(SendDrain{member.session, completed, ending_->text});
   }
+  FinishIfAllWereTold();
+}
+
+// A worker whose session is broken just now would look for this server in vain: a completed run waits for it a little,
+// a restarted server as long as the lease of a worker that it knows of.
+bool RoundMachine::Impl::MayStillAsk(const Member& member) const {
+  return member.alive && member.session == 0 &&
+         (member.restored || now_ < member.disconnected_at + config_.disconnect_grace);
+}
+
+void RoundMachine::Impl::FinishIfAllWereTold() {
+  if (finished_) return;
+  const bool completed = phase_ == RunPhase::kDone;
+  for (const auto& [name, member] : members_.all()) {
+    if (completed && !shutting_down_ && MayStillAsk(member)) return;
+  }
+  finished_ = true;
   Emit(RunFinished{ending_->exit_code, completed, ending_->text});
 }
 

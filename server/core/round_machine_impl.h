@@ -26,6 +26,7 @@
 #include "server/core/records.h"
 #include "server/core/round_deadline.h"
 #include "server/core/round_machine.h"
+#include "server/core/token_ledger.h"
 #include "server/core/types.h"
 #include "server/core/worker_speed.h"
 
@@ -54,6 +55,11 @@ class RoundMachine::Impl {
     RoundEntry entry;
     OpenRound::Times times;
   };
+  // A life that has been welcomed.
+  struct Claim {
+    WorkerId id;
+    std::optional<Member::Offer> offer;
+  };
   // How the run is to end, once the last checkpoint is written.
   struct Ending {
     int exit_code = 0;
@@ -76,14 +82,19 @@ class RoundMachine::Impl {
   void Join(const HelloReceived& hello);
   // Whether the delta that `hello` names could still count, and why not; empty: it could.
   std::string WhyNotHeld(const HelloReceived& hello) const;
-  void Welcome(const HelloReceived& hello, Member* member);
+  // Says Welcome to the worker as `id`; returns the delta that is awaited of its former life.
+  std::optional<Member::Offer> Welcome(const HelloReceived& hello, const WorkerId& id);
   // Whether messages under `worker` are this member's: its own, or about the delta of an earlier life that it offered.
   static bool SpeaksFor(const Member& member, const WorkerId& worker);
   void Reconnect(const HelloReceived& hello);
+  void BeginLife(Ticket session, const Claim& claim);
+  // Something has arrived under `id`: if that was a claim, it replaces the life before it.
+  void TakeOverIfClaimed(const WorkerId& id);
   // Whether the next worker's dataset may be another one: nothing was trained, and nobody is there who holds it.
   bool DataIsOpen() const;
   absl::Status CheckReady(const ReadyReceived& ready) const;
   void ResendAssignment(const Member& member);
+  void InheritInterval(const Member& member);
   void ExpireLeases();
   void Leave(Member* member, Reason reason, std::string text);
   // The member that speaks on `session` under this identity; null (and the session closed) where they do not match.
@@ -130,11 +141,14 @@ class RoundMachine::Impl {
   void OpenRoundIfReady();
   void StartTraining(const std::vector<Member*>& members);
   void BeginRound();
+  void OpenLease(const WorkerId& worker, const Assignment& assignment);
   Assignment NextAssignment(const std::string& worker, std::uint32_t inner_steps);
   void CloseRoundIfDone();
   void CloseRound(Reason reason, std::string text);
   bool EndsWithThisRound() const;
   void AbortRound();
+  void LoseLeasesOf(const std::string& worker);
+  void SettleLeases();
   void EndRound();
   bool IsMissing(const std::string& name, const RoundEntry& entry) const;
   void BeginEvaluation(std::uint32_t parts);
@@ -166,6 +180,8 @@ class RoundMachine::Impl {
   void EndCompleted();
   void End(Ending ending);
   void EndIfStored();
+  bool MayStillAsk(const Member& member) const;
+  void FinishIfAllWereTold();
   void StartCheckpointOf();
   Round FirstRoundKept(Version version) const;
 
@@ -205,8 +221,10 @@ class RoundMachine::Impl {
   OpenRound round_;           // the last one; where round_open_, the one that is open, decided or finishing
   bool round_open_ = false;   // stays so when the process ends: the round goes on after the restart
   bool commit_again_ = false; // restored with a decided round: its commit has to run again
+  std::map<Ticket, Claim> claims_;  // by session: welcomed beside a life that is alive, and not heard of since
   std::map<Ticket, PendingPush> pending_;
   PushRegister register_;
+  TokenLedger ledger_;
   EvaluationBook evaluations_;
   WorkerSpeeds speeds_;                       // learned anew after a restart
   std::map<std::string, double> last_shares_;  // of the last commit, by worker
@@ -224,7 +242,8 @@ class RoundMachine::Impl {
   bool shutting_down_ = false;
   std::string shutdown_text_;
   std::optional<Ending> ending_;
-  bool ended_ = false;
+  bool ended_ = false;     // everybody who is there was told
+  bool finished_ = false;  // and so was everybody who may still have come
 };
 
 }  // namespace autoloco::server

@@ -24,6 +24,17 @@ Reason ReasonOf(PushOutcome outcome) {
   return Reason::kMalformed;
 }
 
+// What the answer means for the tokens that the delta was trained on; outstanding: the commit or the abort will tell.
+LeaseFate FateOf(PushOutcome outcome) {
+  switch (outcome) {
+    case PushOutcome::kLate:
+    case PushOutcome::kStale: return LeaseFate::kLate;
+    case PushOutcome::kAccepted:
+    case PushOutcome::kRoundAborted: return LeaseFate::kOutstanding;
+    default: return LeaseFate::kRejected;
+  }
+}
+
 // The round stays open: its deltas count after the restart.
 absl::Status ServerEnds() { return absl::UnavailableError("the server is shutting down; push again when it is back"); }
 
@@ -254,6 +265,7 @@ void RoundMachine::Impl::Deliver(Ticket ticket, const PendingPush& push, const N
   entry.payload_digest = push.payload_digest;
   entry.payload_bytes = push.payload_bytes;
   entry.report = push.report;
+  ledger_.LoseBefore(entry.assignment.round, push.key.worker.name);  // it has gone on
   entry.clip = verdict.scale;
   LearnFromDelivery(push.key.worker.name, entry);
   RecordEntry(push.key.worker.name);
@@ -287,6 +299,7 @@ void RoundMachine::Impl::On(const PushStatusAsked& asked) {
 }
 
 void RoundMachine::Impl::On(const PullOpened& pull) {
+  if (pull.sender.run_id == config_.run_id) TakeOverIfClaimed(pull.sender.worker);
   Reason reason = Reason::kMalformed;
   absl::Status status = CheckSender(pull.sender, &reason);
   if (status.ok() && !pull.current && pull.version != state_.version) {
@@ -320,6 +333,9 @@ void RoundMachine::Impl::AnswerPushWith(Ticket ticket, const PendingPush& push, 
     register_.Record(push.key, recorded);
     Record(PushRecord{push.key, recorded, kept ? push.payload_bytes : 0, kept ? ticket : 0});
   }
+  if (const LeaseFate fate = FateOf(outcome); fate != LeaseFate::kOutstanding) {
+    ledger_.End(push.key.round, push.key.worker, fate, push.report.tokens);
+  }
   Decide(DecisionKind::kAdmission, ReasonOf(outcome), push.key.worker,
          absl::StrCat(KeyText(push.key), text.empty() ? "" : ": ", text));
   Emit(AnswerPush{ticket, outcome, std::move(text), false});
@@ -329,7 +345,7 @@ void RoundMachine::Impl::DropPendingPush(const PushKey& key) {
   for (auto it = pending_.begin(); it != pending_.end(); ++it) {
     const PushKey& held = it->second.key;
     if (held.worker != key.worker || held.round != key.round || held.fragment != key.fragment) continue;
-    Emit(RefusePush{it->first, absl::AbortedError("a newer attempt of the same push took over")});
+    Emit(RefusePush{it->first, absl::UnavailableError("a newer attempt of the same push took over")});
     Emit(DropPayload{it->first});
     pending_.erase(it);
     return;

@@ -30,6 +30,8 @@ CoreState RoundMachine::Impl::DurableState() const {
   for (const auto& [name, member] : members_.all()) state.members[name] = DurablePartOf(member);
   if (round_open_) state.round = round_;
   state.pushes = register_;
+  state.leases = ledger_.outstanding();
+  state.ledger = ledger_.totals();
   return state;
 }
 
@@ -39,6 +41,7 @@ void RoundMachine::Impl::Restore(const CoreState& state) {
   participants_ = state.participants;
   data_ = state.data;
   register_ = state.pushes;
+  ledger_ = TokenLedger(state.leases, state.ledger);
   for (const auto& [name, member] : state.members) members_.Restore(name, member, now_);
   if (!state_.history.empty()) last_applied_ = state_.history.back().contributors;
   if (state.round) RestoreRound(*state.round);

@@ -41,6 +41,7 @@ void RoundMachine::Impl::StartTraining(const std::vector<Member*>& members) {
     RoundEntry& entry = round_.entries[share.worker];
     entry.incarnation = members_.Find(share.worker)->id.incarnation;
     entry.assignment = NextAssignment(share.worker, share.steps);
+    OpenLease({share.worker, entry.incarnation}, entry.assignment);
     round_.times[share.worker].assigned_at = now_;
   }
   if (config_.strict && participants_.empty()) participants_.insert(names.begin(), names.end());
@@ -53,6 +54,10 @@ void RoundMachine::Impl::StartTraining(const std::vector<Member*>& members) {
     const Member* member = members_.Find(name);
     if (member->session != 0) Emit(SendAssignment{member->session, round_.entries[name].assignment});
   }
+}
+
+void RoundMachine::Impl::OpenLease(const WorkerId& worker, const Assignment& assignment) {
+  ledger_.Open({assignment.round, round_.attempt, worker}, assignment.sample_count * config_.tokens_per_sample);
 }
 
 // An empty round of the current version: RecordOpening once it has its entries.
@@ -166,14 +171,38 @@ void RoundMachine::Impl::AbortRound() {
   }
   for (const auto& [name, entry] : round_.entries) {
     if (entry.delivered) Emit(DropSpooled{round_.KeyOf(name, entry)});
+    if (entry.delivered || IsMissing(name, entry)) ledger_.Lose(entry.assignment.round, {name, entry.incarnation});
   }
   static_cast<DataCursors&>(state_) = round_.cursors_before;
   state_.rounds_aborted++;
   run_changed_ = true;
   register_.Forget(round_.number);
+  ledger_.LoseRound(round_.number);
   Record(RoundAbortedRecord{round_.number, round_.attempt, text});
   EndRound();
   phase_ = RunPhase::kWaiting;
+}
+
+// Nothing can come any more of what a life of this worker was given, but for a delta that waits for the commit and for
+// the open round.
+void RoundMachine::Impl::LoseLeasesOf(const std::string& worker) {
+  const auto it = round_.entries.find(worker);
+  const bool waits = it != round_.entries.end() && it->second.delivered;
+  ledger_.LoseBefore(waits ? it->second.assignment.round : state_.version, worker);
+}
+
+// The tokens of a round that was committed. Those of workers that may still deliver stay out.
+void RoundMachine::Impl::SettleLeases() {
+  for (const auto& [name, entry] : round_.entries) {
+    const WorkerId worker{name, entry.incarnation};
+    if (entry.delivered) {
+      const LeaseFate fate = entry.share > 0 ? LeaseFate::kApplied : LeaseFate::kRejected;
+      ledger_.End(entry.assignment.round, worker, fate, entry.report.tokens);
+    } else if (IsMissing(name, entry)) {
+      ledger_.Lose(entry.assignment.round, worker);
+    }
+  }
+  if (round_.number >= PushRegister::kRoundsKept) ledger_.LoseBefore(round_.number - PushRegister::kRoundsKept + 1);
 }
 
 void RoundMachine::Impl::EndRound() {
@@ -202,6 +231,7 @@ void RoundMachine::Impl::On(const CommitDone& done) {
   ObserveRound(config_.interval, round_.record, &state_.interval);
   state_.history.push_back(round_.record);
   register_.Trim(round_.number);
+  SettleLeases();
   run_changed_ = true;
   KeepLateWork();
   Record(RoundCommittedRecord{round_.number, done.params_digest, done.stats, round_.record});

@@ -1,4 +1,11 @@
 // Sessions: joining, reconnecting, being heard of, leaving.
+//
+// A Hello alone fences nobody out: it may have been on its way for long, of a process or an attempt that is no more. The
+// new life of a worker that is alive is a claim until something arrives under its incarnation, which proves that the
+// Welcome was heard.
+#include <algorithm>
+#include <iterator>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "server/core/round_machine_impl.h"
@@ -6,7 +13,7 @@
 namespace autoloco::server {
 
 void RoundMachine::Impl::On(const HelloReceived& hello) {
-  if (members_.FindBySession(hello.session) != nullptr) {
+  if (members_.FindBySession(hello.session) != nullptr || claims_.count(hello.session) != 0) {
     Emit(CloseSession{hello.session, absl::InvalidArgumentError("a session has one Hello")});
     return;
   }
@@ -73,39 +80,66 @@ void RoundMachine::Impl::Join(const HelloReceived& hello) {
     RefuseSession(hello.session, hello.sender.worker, room);
     return;
   }
-  const Incarnation incarnation = state_.next_incarnation++;
+  const WorkerId id{name, state_.next_incarnation++};
   run_changed_ = true;
-  Member* known = members_.Find(name);
+  const Claim claim{id, Welcome(hello, id)};
+  const Member* known = members_.Find(name);
   if (known != nullptr && known->alive) {
-    Decide(DecisionKind::kMembership, Reason::kReplaced, known->id, absl::StrCat("by incarnation ", incarnation));
-    if (known->session != 0) {
-      Emit(CloseSession{known->session, absl::FailedPreconditionError(absl::StrCat(
-                                            "incarnation replaced: ", name, " joined again as incarnation ",
-                                            incarnation, "; is the name used twice?"))});
-    }
+    claims_[hello.session] = claim;
+  } else {
+    BeginLife(hello.session, claim);
   }
-  Member* member = members_.Begin(name, incarnation, hello.session, now_);
-  RecordMember(*member);
-  Welcome(hello, member);
-  if (ended_) Emit(SendDrain{member->session, phase_ == RunPhase::kDone, "the run is complete"});
 }
 
-void RoundMachine::Impl::Welcome(const HelloReceived& hello, Member* member) {
-  SendWelcome welcome{hello.session, member->id.incarnation, state_.version};
+void RoundMachine::Impl::BeginLife(Ticket session, const Claim& claim) {
+  LoseLeasesOf(claim.id.name);
+  Member* member = members_.Begin(claim.id.name, claim.id.incarnation, session, now_);
+  member->offer = claim.offer;
+  RecordMember(*member);
+  if (ended_) Emit(SendDrain{session, phase_ == RunPhase::kDone, "the run is complete"});
+}
+
+void RoundMachine::Impl::TakeOverIfClaimed(const WorkerId& id) {
+  const auto found = std::find_if(claims_.begin(), claims_.end(), [&id](const auto& one) { return one.second.id == id; });
+  if (found == claims_.end()) return;
+  const auto [session, claim] = *found;
+  claims_.erase(found);
+  const Member* known = members_.Find(id.name);
+  if (known != nullptr && !known->alive && known->reason == Reason::kEvicted) {
+    RefuseSession(session, id, absl::PermissionDeniedError(known->text));
+    return;
+  }
+  const absl::Status replaced = absl::FailedPreconditionError(absl::StrCat(
+      "incarnation replaced: ", id.name, " joined again as incarnation ", id.incarnation, "; is the name used twice?"));
+  for (auto it = claims_.begin(); it != claims_.end();) {
+    const bool older = it->second.id.name == id.name && it->second.id.incarnation < id.incarnation;
+    if (older) RefuseSession(it->first, it->second.id, replaced);
+    it = older ? claims_.erase(it) : std::next(it);
+  }
+  if (known != nullptr && known->alive) {
+    Decide(DecisionKind::kMembership, Reason::kReplaced, known->id, absl::StrCat("by incarnation ", id.incarnation));
+    if (known->session != 0) Emit(CloseSession{known->session, replaced});
+  }
+  BeginLife(session, claim);
+}
+
+std::optional<Member::Offer> RoundMachine::Impl::Welcome(const HelloReceived& hello, const WorkerId& id) {
+  SendWelcome welcome{hello.session, id.incarnation, state_.version};
   if (hello.held) {
     const RecordedPush* const recorded =
-        register_.Find({{member->id.name, hello.held->incarnation}, hello.held->round, hello.held->fragment});
+        register_.Find({{id.name, hello.held->incarnation}, hello.held->round, hello.held->fragment});
     const bool ours = hello.held->run_id == config_.run_id;
     if (ours && recorded != nullptr) welcome.held_outcome = recorded->outcome;
     welcome.held_reason = WhyNotHeld(hello);
     welcome.send_held = welcome.held_reason.empty();
-    Decide(DecisionKind::kMembership, Reason::kOffered, member->id,
+    Decide(DecisionKind::kMembership, Reason::kOffered, id,
            absl::StrCat("of incarnation ", hello.held->incarnation, " for round ", hello.held->round, ": ",
                         welcome.send_held ? "awaited" : welcome.held_reason));
   }
-  member->offer.reset();
-  if (welcome.send_held) member->offer = Member::Offer{hello.held->incarnation, hello.held->round};
+  std::optional<Member::Offer> offer;
+  if (welcome.send_held) offer = Member::Offer{hello.held->incarnation, hello.held->round};
   Emit(std::move(welcome));
+  return offer;
 }
 
 std::string RoundMachine::Impl::WhyNotHeld(const HelloReceived& hello) const {
@@ -152,8 +186,9 @@ void RoundMachine::Impl::Reconnect(const HelloReceived& hello) {
   members_.Bind(member, hello.session, now_);
   member->last_seen = now_;
   Decide(DecisionKind::kMembership, Reason::kReconnected, id, "");
-  Welcome(hello, member);
+  member->offer = Welcome(hello, id);
   ResendAssignment(*member);
+  InheritInterval(*member);  // it may have become ready while the server before this one shut down
   JoinOpenRound(*member);
   if (ended_) Emit(SendDrain{member->session, phase_ == RunPhase::kDone, "the run is complete"});
 }
@@ -208,16 +243,22 @@ void RoundMachine::Impl::On(const ReadyReceived& ready) {
   member->base_version = ready.version;
   RecordMember(*member);
   Decide(DecisionKind::kMembership, Reason::kJoined, member->id, absl::StrCat("holds version ", ready.version));
-  // Strict mode: the successor of a lost worker does its interval, since no other may.
-  const auto it = round_.entries.find(member->id.name);
-  if (config_.strict && phase_ == RunPhase::kTraining && it != round_.entries.end() && !it->second.delivered) {
-    it->second.incarnation = member->id.incarnation;
-    it->second.rejected = false;
-    RecordEntry(member->id.name);
-    Decide(DecisionKind::kRound, Reason::kReassigned, member->id, "");
-    Emit(SendAssignment{member->session, it->second.assignment});
-  }
+  InheritInterval(*member);
   JoinOpenRound(*member);
+}
+
+// Strict mode: the successor of a lost worker does its interval, since no other may.
+void RoundMachine::Impl::InheritInterval(const Member& member) {
+  if (!config_.strict || phase_ != RunPhase::kTraining || !member.ready) return;
+  const auto it = round_.entries.find(member.id.name);
+  if (it == round_.entries.end() || it->second.delivered || it->second.incarnation == member.id.incarnation) return;
+  ledger_.Lose(round_.number, {member.id.name, it->second.incarnation});
+  it->second.incarnation = member.id.incarnation;
+  OpenLease(member.id, it->second.assignment);
+  it->second.rejected = false;
+  RecordEntry(member.id.name);
+  Decide(DecisionKind::kRound, Reason::kReassigned, member.id, "");
+  Emit(SendAssignment{member.session, it->second.assignment});
 }
 
 void RoundMachine::Impl::On(const ProgressReceived& progress) {
@@ -244,6 +285,7 @@ void RoundMachine::Impl::On(const GoodbyeReceived& goodbye) {
 }
 
 void RoundMachine::Impl::On(const SessionClosed& closed) {
+  claims_.erase(closed.session);
   Member* member = members_.FindBySession(closed.session);
   if (member == nullptr) return;
   members_.Bind(member, 0, now_);
@@ -275,10 +317,12 @@ void RoundMachine::Impl::ExpireLeases() {
 
 void RoundMachine::Impl::Leave(Member* member, Reason reason, std::string text) {
   members_.Leave(member, reason, std::move(text), now_);
+  LoseLeasesOf(member->id.name);
   RecordMember(*member);
 }
 
 Member* RoundMachine::Impl::Speaker(Ticket session, const Sender& sender) {
+  if (claims_.count(session) != 0 && sender.run_id == config_.run_id) TakeOverIfClaimed(sender.worker);
   Member* member = members_.FindBySession(session);
   if (member == nullptr) return nullptr;  // a message that crossed the end of its session
   if (sender.run_id != config_.run_id || sender.worker != member->id) {

@@ -49,6 +49,8 @@ RunStatus RoundMachine::Impl::Status() const {
   status.rounds_aborted = state_.rounds_aborted;
   status.worker_inner_steps = state_.worker_inner_steps;
   status.evaluations = evaluations_.history();
+  status.ledger = ledger_.totals();
+  status.ledger_outstanding = OutstandingTokens(ledger_.outstanding());
   if (phase_ == RunPhase::kTraining || phase_ == RunPhase::kCommitting) {
     status.assigned = static_cast<std::uint32_t>(round_.entries.size());
     status.contributed = round_.DeliveredCount();

@@ -143,6 +143,18 @@ struct CoreSnapshot : RunProgress {
   bool operator==(const CoreSnapshot&) const = default;
 };
 
+// Tokens of all leases so far; at any time leased = applied + late + rejected + lost + unused + outstanding, the last
+// being the leases that have not ended.
+struct LedgerTotals {
+  std::uint64_t leased = 0;
+  std::uint64_t applied = 0;
+  std::uint64_t late = 0;
+  std::uint64_t rejected = 0;
+  std::uint64_t lost = 0;
+  std::uint64_t unused = 0;  // of leases whose delta came: what was not trained on
+  bool operator==(const LedgerTotals&) const = default;
+};
+
 enum class WorkerState { kJoining, kTraining, kPushing, kWaiting, kStale, kLeft };
 const char* WorkerStateName(WorkerState state);
 
@@ -184,7 +196,9 @@ struct RunStatus {
   std::uint64_t rounds_committed = 0;
   std::uint64_t rounds_aborted = 0;
   std::uint64_t worker_inner_steps = 0;
-  std::vector<WorkerStatus> workers;  // by name
+  LedgerTotals ledger;
+  std::uint64_t ledger_outstanding = 0;  // tokens of leases that have not ended
+  std::vector<WorkerStatus> workers;     // by name
   std::vector<EvaluationPoint> evaluations;
 };
 

@@ -86,6 +86,10 @@ std::string Summary(const v1::Status& status) {
   } else if (!status.deadline_reason().empty()) {
     absl::StrAppend(&text, "deadline    ", Printable(status.deadline_reason()), "\n");
   }
+  const v1::TokenLedger& ledger = status.ledger();
+  absl::StrAppendFormat(&text, "tokens      %d leased: %d applied, %d late, %d rejected, %d lost, %d unused, %d out\n",
+                        ledger.leased(), ledger.applied(), ledger.late(), ledger.rejected(), ledger.lost(),
+                        ledger.unused(), ledger.outstanding());
   absl::StrAppend(&text, "loss        ", LossLine(status), "\n");
   absl::StrAppend(&text, "bytes       ", Bytes(status.bytes_up()), " up, ", Bytes(status.bytes_down()), " down, ",
                   status.parameters(), " parameters\n");

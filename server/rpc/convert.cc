@@ -207,6 +207,14 @@ void FillRun(const RunStatus& run, absl::Time now, v1::Status* proto) {
   proto->set_rounds_committed(run.rounds_committed);
   proto->set_rounds_aborted(run.rounds_aborted);
   proto->set_worker_inner_steps(run.worker_inner_steps);
+  v1::TokenLedger* ledger = proto->mutable_ledger();
+  ledger->set_leased(run.ledger.leased);
+  ledger->set_applied(run.ledger.applied);
+  ledger->set_late(run.ledger.late);
+  ledger->set_rejected(run.ledger.rejected);
+  ledger->set_lost(run.ledger.lost);
+  ledger->set_unused(run.ledger.unused);
+  ledger->set_outstanding(run.ledger_outstanding);
 }
 
 // The first point and the last 20, oldest first.

@@ -153,6 +153,7 @@ CoreConfig ToCoreConfig(const v1::ServerConfig& config, const std::string& run_i
   core.interval = ToIntervalConfig(run);
   core.outer = ToOuterSettings(run);
   core.batch_size = run.inner().batch_size();
+  core.tokens_per_sample = run.model().context();
   core.shared_data = run.data().sharing() == v1::DataConfig::SHARING_SHARED;
   core.evaluate = run.evaluation().windows() > 0;
   core.strict = run.rounds().strict();

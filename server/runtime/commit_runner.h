@@ -34,8 +34,8 @@ class CommitRunner {
     Inbox* inbox = nullptr;    // CommitFinished and CheckpointFinished go there
   };
   struct Settings {
-    int zstd_level = 1;   // of the snapshot
-    CombineRule combine;  // how the deltas become one
+    int zstd_level = 1;        // of the snapshot
+    CombineRule combine = {};  // how the deltas become one
   };
 
   CommitRunner(const Tools& tools, const Settings& settings) : tools_(tools), settings_(settings) {}

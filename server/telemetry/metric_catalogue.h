@@ -51,6 +51,8 @@ enum class Metric {
   kTrainLoss,
   kEvalLoss,
   kTokens,
+  kLedgerTokens,
+  kLedgerOutstanding,
   kCheckpointLastSuccess,
   kCheckpointBytes,
   kCheckpointSeconds,

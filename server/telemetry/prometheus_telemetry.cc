@@ -42,6 +42,15 @@ constexpr std::array<WorkerState, 6> kWorkerStates = {WorkerState::kJoining, Wor
                                                       WorkerState::kPushing, WorkerState::kWaiting,
                                                       WorkerState::kStale,   WorkerState::kLeft};
 
+constexpr std::array<std::pair<const char*, std::uint64_t LedgerTotals::*>, 6> kLedgerFates = {{
+    {"leased", &LedgerTotals::leased},
+    {"applied", &LedgerTotals::applied},
+    {"late", &LedgerTotals::late},
+    {"rejected", &LedgerTotals::rejected},
+    {"lost", &LedgerTotals::lost},
+    {"unused", &LedgerTotals::unused},
+}};
+
 // A refused delta, a lost worker and a checkpoint that failed are worth a look; the rest is the run going its way.
 LogLevel LevelOf(const Decision& decision) {
   switch (decision.reason) {
@@ -104,6 +113,7 @@ void PrometheusTelemetry::StartCountersAtZero() {
       registry_->Add(Metric::kDecisions, {DecisionKindName(group.kind), ReasonName(static_cast<Reason>(reason))}, 0);
     }
   }
+  for (const auto& [fate, total] : kLedgerFates) registry_->Add(Metric::kLedgerTokens, {fate}, 0);
   registry_->Add(Metric::kCheckpointFailures, {}, 0);
 }
 
@@ -221,6 +231,15 @@ void PrometheusTelemetry::OnStatus(const RunStatus& status) {
   }
   const MutexLock lock(&mutex_);
   UpdateWorkers(status);
+  UpdateLedger(status);
+}
+
+void PrometheusTelemetry::UpdateLedger(const RunStatus& status) {
+  for (const auto& [fate, total] : kLedgerFates) {
+    registry_->Add(Metric::kLedgerTokens, {fate}, static_cast<double>(status.ledger.*total - ledger_.*total));
+  }
+  registry_->Set(Metric::kLedgerOutstanding, {}, static_cast<double>(status.ledger_outstanding));
+  ledger_ = status.ledger;
 }
 
 void PrometheusTelemetry::UpdateWorkers(const RunStatus& status) {

@@ -65,6 +65,7 @@ class PrometheusTelemetry final : public Telemetry {
   void SetConstants(const TelemetryOptions& options);
   void StartCountersAtZero();
   void UpdateWorkers(const RunStatus& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void UpdateLedger(const RunStatus& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void UpdateWorker(const WorkerStatus& worker, const std::string& label, absl::Time last_seen);
 
   const Clock* const clock_;
@@ -74,6 +75,7 @@ class PrometheusTelemetry final : public Telemetry {
   Mutex mutex_;
   WorkerSeries series_ ABSL_GUARDED_BY(mutex_);
   std::string storage_error_ ABSL_GUARDED_BY(mutex_);  // of the last attempt; empty: it worked
+  LedgerTotals ledger_ ABSL_GUARDED_BY(mutex_);                                          // already counted
   std::map<std::string, std::uint64_t> tokens_by_worker_ ABSL_GUARDED_BY(mutex_);  // already counted
 };
 

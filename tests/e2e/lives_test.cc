@@ -26,12 +26,17 @@ using ::testing::SizeIs;
 
 // Before its first inner step a worker holds the server's parameters, by digest, whoever it is and whenever it comes.
 TEST(StartingPointTest, EveryWorkerStartsFromTheServersParameters) {
+  Cluster earlier;  // another run, which leaves its state with dc1
+  const Arguments state = {"--state-dir", earlier.folder() + "/dc1"};
+  earlier.StartServer(Concat(SmallRun(8, 4, 1), {"--seed", "7"}));
+  const auto before = earlier.StartWorker({.name = "dc1", .flags = state});
+  EXPECT_EQ(ExitCode(before.get()), 0) << before->Log();
+
   Cluster cluster;
   cluster.StartServer(SmallRun(4000, 4, 2));
   std::vector<std::unique_ptr<Process>> workers;
-  for (const char* name : {"dc1", "another-name"}) {
-    workers.push_back(cluster.StartWorker({.name = name, .step_ms = 100}));
-  }
+  workers.push_back(cluster.StartWorker({.name = "dc1", .step_ms = 100, .flags = state}));
+  workers.push_back(cluster.StartWorker({.name = "another-name", .step_ms = 100}));
   cluster.WaitForVersion(2);
   workers.push_back(cluster.StartWorker({.name = "late", .step_ms = 100}));
   cluster.WaitFor("three deltas applied", [](const v1::Status& s) { return s.applied() == 3; });

@@ -55,6 +55,27 @@ TEST(RunTest, TwentyThreeStepsByFiveEndInFiveRounds) {
   EXPECT_EQ(model.digest, LogValue(commits.back(), "digest"));
 }
 
+// Every coding of deltas goes the whole way: encoded by a worker, verified on arrival, decoded in the commit.
+class CodingTest : public ::testing::TestWithParam<Arguments> {};
+
+TEST_P(CodingTest, ARunEndsWithWhatItsWorkersSent) {
+  Cluster cluster;
+  cluster.StartServer(Concat(SmallRun(6, 3, 1), GetParam()));
+  const auto worker = cluster.StartWorker({.name = "dc1"});
+  EXPECT_EQ(ExitCode(worker.get()), 0) << worker->Log();
+  EXPECT_EQ(ExitCode(&cluster.server()), 0) << cluster.server().Log();
+  const std::vector<std::string> commits = cluster.ServerLines(" round_committed ");
+  ASSERT_EQ(commits.size(), 2u) << cluster.server().Log();
+  for (const std::string& commit : commits) EXPECT_EQ(LogValue(commit, "applied"), "1") << commit;
+  EXPECT_NE(LogValue(commits[0], "digest"), LogValue(commits[1], "digest"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Codecs, CodingTest,
+                         ::testing::Values(Arguments{"--codec.delta", "bf16"}, Arguments{"--codec.delta", "int8"},
+                                           Arguments{"--codec.delta", "quantized"},
+                                           Arguments{"--codec.delta", "quantized", "--codec.step", "0.5"},
+                                           Arguments{"--codec.delta", "quantized", "--codec.step", "2.5"}));
+
 // Shared by the tests of one finished run whose server still answers.
 class FinishedRunTest : public ::testing::Test {
  protected:

@@ -93,6 +93,16 @@ TEST_F(HostilePushTest, AnInfinityIsNamedWithItsTensor) {
   ExpectUnharmed();
 }
 
+TEST_F(HostilePushTest, AnAbsurdNumberIsAnOutlier) {
+  std::vector<float> delta = SomeDelta(0.01F);
+  delta[1000] = 1e38F;
+  const absl::StatusOr<v1::PushReply> reply = b_->PushDelta(assignment_b_, delta);
+  ASSERT_TRUE(reply.ok()) << reply.status();
+  EXPECT_EQ(reply->outcome(), v1::PUSH_OUTCOME_NORM_OUTLIER) << reply->reason();
+  EXPECT_THAT(reply->reason(), HasSubstr("e+38"));
+  ExpectUnharmed();
+}
+
 TEST_F(HostilePushTest, ChunksTwiceOverlappingOrOutOfOrderAreOutOfRange) {
   const std::string payload = EncodeVector(SomeDelta(0.5F), Codec::kFp32, 1);
   const std::vector<v1::PushRequest> good = MakePush(b_->Header(assignment_b_, payload), payload);

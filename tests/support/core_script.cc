@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "server/core/token_ledger.h"
 
 namespace autoloco::server {
 
@@ -54,6 +55,7 @@ void CoreScript::Say(const Event& event) {
     }
   }
   AUTOLOCO_CHECK(machine_.DurableState() == folded_);
+  AUTOLOCO_CHECK(Balances(folded_.ledger, OutstandingTokens(folded_.leases)));
   if (records_.size() > stored && records_.size() <= steps_stored_max_) Store();
 }
 

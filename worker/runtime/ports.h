@@ -70,7 +70,7 @@ struct EncodedDelta {
 
 struct PushJob {
   Ticket ticket = 0;
-  Identity identity;
+  Identity identity = {};
   bool leaving = false;
   std::shared_ptr<const EncodedDelta> delta;
 };

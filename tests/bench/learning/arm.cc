@@ -19,6 +19,10 @@ const char* CodecName(Codec codec) {
   switch (codec) {
     case Codec::kFp32: return "fp32";
     case Codec::kBf16: return "bf16";
+    case Codec::kInt8: return "int8";
+    case Codec::kRms8: return "rms8";
+    case Codec::kRms4: return "rms4";
+    case Codec::kTernary: return "ternary";
   }
   return "fp32";
 }

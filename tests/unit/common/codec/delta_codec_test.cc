@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 
+#include "common/codec/block_format.h"
 #include "common/base/random.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -123,10 +123,10 @@ TEST(ValidateTest, MembershipErrors) {
   config.mutable_run()->mutable_rounds()->set_strict(true);
   config.mutable_run()->mutable_membership()->set_late(v1::MembershipConfig::LATE_APPLY);
   config.mutable_run()->mutable_outer()->set_norm_rounds(4);
-  EXPECT_THAT(Texts(ValidateServerConfig(config).errors),
-              ::testing::ElementsAre(
-                  "run.membership.late: expected drop in a strict run, where no delta is late, found apply",
-                  "run.outer.norm_rounds_min: expected at most run.outer.norm_rounds (4), found 5"));
+  EXPECT_THAT(
+      Texts(ValidateServerConfig(config).errors),
+      ::testing::ElementsAre("run.membership.late: expected drop in a strict run, where no delta is late, found apply",
+                             "run.outer.norm_rounds_min: expected at most run.outer.norm_rounds (4), found 5"));
 }
 
 TEST(ValidateTest, ServerWarnings) {
@@ -138,6 +138,16 @@ TEST(ValidateTest, ServerWarnings) {
                       "run.interval.steps: 1001 is more than run.total_inner_steps (1000)"},
            ServerCase{[](Config* c) { c->mutable_run()->mutable_model()->set_vocab_size(32000); },
                       "run.model.vocab_size: run.data.tokenizer bytes uses 256 of 32000 rows"},
+           ServerCase{[](Config* c) { c->mutable_run()->mutable_membership()->set_deadline_seconds(14); },
+                      "run.membership.deadline_seconds: 14 is less than run.rounds.lease_seconds (15)"},
+           // 1.5 billion values of four bytes at 10 Mbit/s.
+           ServerCase{[](Config* c) {
+                        c->mutable_run()->mutable_membership()->set_deadline_seconds(600);
+                        c->mutable_run()->mutable_model()->set_width(2048);
+                        c->mutable_run()->mutable_model()->set_layers(24);
+                        c->mutable_run()->mutable_model()->set_mlp_hidden(5504);
+                      },
+                      "run.membership.deadline_seconds: 600 is less than the "},
        }) {
     SCOPED_TRACE(c.problem);
     v1::ServerConfig config = ValidServer();

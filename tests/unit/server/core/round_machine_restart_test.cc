@@ -323,6 +323,23 @@ TEST(RestartStrict, ParticipantsAndTheirIntervalsSurvive) {
   EXPECT_EQ(after.Last<StartCommit>()->contributions[1].push.worker, after.SenderOf("b").worker);
 }
 
+TEST(RestartStrict, ASuccessorThatBecameReadyDuringTheShutdownTakesItsIntervalOver) {
+  CoreScript before(RestartConfig(true));
+  before.Join("a");
+  before.Join("b");
+  const Assignment interval = before.AssignmentOf("b");
+  before.Hello("b");
+  before.Say(PullOpened{.ticket = 900, .sender = before.SenderOf("b"), .current = true, .version = 0});
+  before.Say(ShutdownRequested{"SIGTERM"});
+  before.Ready("b");
+  EXPECT_EQ(before.Decided(Reason::kReassigned), 0);
+  CoreScript after(RestartConfig(true), before.StateAfter(before.records().size()), before);
+  after.Reconnect("a");
+  after.Reconnect("b");
+  EXPECT_EQ(after.Decided(Reason::kReassigned), 1);
+  EXPECT_EQ(after.AssignmentOf("b"), interval);
+}
+
 TEST(RestartOfAnEvaluation, PartsOfBothLivesMakeThePoint) {
   CoreConfig config = RestartConfig(false);
   config.interval.total_inner_steps = 5;
@@ -366,6 +383,45 @@ TEST(Restart, DeltasAreKeptUntilTwoCheckpointsCoverThem) {
   }
   ASSERT_TRUE(script.Last<DropSpooledBefore>());
   EXPECT_EQ(script.Last<DropSpooledBefore>()->round, 2u);
+}
+
+// A completed run that was started again: `a` has not heard that it is over.
+class RestartOfACompletedRun : public ::testing::Test {
+ protected:
+  static CoreState Completed() {
+    CoreState state;
+    state.run.version = 5;
+    state.run.inner_steps_done = 23;
+    state.run.next_incarnation = 2;
+    state.evaluated = true;
+    state.members["a"].incarnation = 1;
+    state.members["a"].ready = true;
+    return state;
+  }
+  RestartOfACompletedRun() {
+    script_.RunTimers(absl::ZeroDuration());
+    script_.Checkpoint();
+  }
+  CoreScript script_{SmallConfig(), Completed()};
+};
+
+TEST_F(RestartOfACompletedRun, TellsTheWorkerThatComesBack) {
+  EXPECT_FALSE(script_.Last<RunFinished>().has_value());
+  script_.Say(HelloReceived{55, {SmallConfig().run_id, {"a", 1}}, SmallConfig().protocol_version});
+  EXPECT_TRUE(script_.Last<SendDrain>()->run_done);
+  EXPECT_TRUE(script_.Last<RunFinished>()->completed);
+}
+
+TEST_F(RestartOfACompletedRun, WaitsNoLongerThanALease) {
+  script_.RunTimers(SmallConfig().lease - absl::Seconds(1));
+  EXPECT_FALSE(script_.Last<RunFinished>().has_value());
+  script_.RunTimers(absl::Seconds(2));
+  EXPECT_TRUE(script_.Last<RunFinished>().has_value());
+}
+
+TEST_F(RestartOfACompletedRun, EndsAtOnceWhereItIsToldTo) {
+  script_.Say(ShutdownRequested{"SIGTERM"});
+  EXPECT_TRUE(script_.Last<RunFinished>().has_value());
 }
 
 }  // namespace

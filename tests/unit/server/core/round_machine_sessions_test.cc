@@ -116,6 +116,37 @@ TEST(Sessions, ASecondLifeFencesTheFirst) {
   EXPECT_THAT(LastRefusal(script), StartsWith("incarnation replaced"));
 }
 
+TEST(Sessions, AHelloThatWasHeldUpFencesNobodyOut) {
+  CoreScript script;
+  const Ticket session = script.Join("a");
+  script.Clear();
+  script.Say(HelloReceived{60, {"", {"a", 0}}, 1});
+  ASSERT_TRUE(script.Last<SendWelcome>());
+  EXPECT_EQ(script.Last<SendWelcome>()->incarnation, 2u);
+  EXPECT_EQ(script.Decided(Reason::kReplaced), 0);
+  script.Say(ProgressReceived{session, script.SenderOf("a"), {}});
+  script.Say(SessionClosed{60});
+  EXPECT_FALSE(script.Last<CloseSession>());
+  EXPECT_EQ(script.Status().workers[0].worker.incarnation, 1u);
+}
+
+TEST(Sessions, TheFirstWordOfANewLifeFencesTheOldOneOut) {
+  CoreScript script;
+  const Ticket old = script.Join("a");
+  script.Clear();
+  script.Say(HelloReceived{60, {"", {"a", 0}}, 1});
+  script.Say(HelloReceived{61, {"", {"a", 0}}, 1});
+  PullOpened pull{.ticket = 70, .sender = script.SenderOf("a"), .current = true, .version = 0};
+  pull.sender.worker.incarnation = 3;
+  script.Say(pull);
+  EXPECT_TRUE(script.Last<ServePull>());
+  EXPECT_EQ(script.Decided(Reason::kReplaced), 1);
+  ASSERT_EQ(script.All<CloseSession>().size(), 2u);  // the claim before it, and the life
+  EXPECT_EQ(script.All<CloseSession>()[0].session, 60u);
+  EXPECT_EQ(script.All<CloseSession>()[1].session, old);
+  EXPECT_EQ(script.Status().workers[0].worker.incarnation, 3u);
+}
+
 TEST(Sessions, AReconnectWithinTheLeaseGetsItsAssignmentAgain) {
   CoreScript script;
   script.Join("a");
@@ -173,7 +204,9 @@ class HeldDeltas : public testing::Test {
     HelloReceived hello{50, {"", {"b", 0}}, 1};
     hello.held = HeldDelta{run_id, former_.worker.incarnation, round, 0, digest};
     script_.Say(hello);
+    script_.Say(ProgressReceived{50, Now(), {}});  // its first word
   }
+  Sender Now() const { return {"run-1", {"b", script_.Last<SendWelcome>()->incarnation}}; }
   PushOpened Header() const {
     PushOpened push;
     push.ticket = 70;
@@ -186,8 +219,7 @@ class HeldDeltas : public testing::Test {
     return push;
   }
   void Ready() {
-    script_.Say(
-        ReadyReceived{50, {"run-1", {"b", script_.Last<SendWelcome>()->incarnation}}, SmallLayout(), 0, 1000, 7});
+    script_.Say(ReadyReceived{50, Now(), SmallLayout(), 0, 1000, 7});
   }
   CoreScript script_;
   Sender former_;
@@ -236,7 +268,8 @@ TEST_F(HeldDeltas, OfAnotherRoundAreNotAskedFor) {
 }
 
 TEST_F(HeldDeltas, AreNotTakenWithoutBeingNamed) {
-  script_.Hello("b");
+  const Ticket session = script_.Hello("b");
+  script_.Say(ProgressReceived{session, Now(), {}});
   script_.Say(Header());
   EXPECT_THAT(std::string(script_.Last<RefusePush>()->status.message()), StartsWith("incarnation replaced"));
 }

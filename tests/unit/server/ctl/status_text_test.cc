@@ -40,6 +40,14 @@ v1::Status SampleStatus() {
   status.set_deadline_seconds(4.25);
   status.set_deadline_reason("deadline: 12.500 s after the opening");
   status.set_checkpoint("/var/lib/autoloco/checkpoints/step-0000000250");
+  v1::TokenLedger* ledger = status.mutable_ledger();
+  ledger->set_leased(900);
+  ledger->set_applied(700);
+  ledger->set_late(20);
+  ledger->set_rejected(30);
+  ledger->set_lost(40);
+  ledger->set_unused(10);
+  ledger->set_outstanding(100);
   v1::EvaluationPoint* first = status.add_evaluations();
   first->set_loss(5.53125);
   v1::EvaluationPoint* last = status.add_evaluations();
@@ -78,6 +86,7 @@ inner steps 300 of 600 (50.0 %), interval 25, 600 of all workers
 interval    learning_rate: reference 20 x schedule 1.25 x measured 1
 workers     2 alive, 2 assigned, 1 contributed, 2 applied in the last commit
 deadline    in 4.2 s: deadline: 12.500 s after the opening
+tokens      900 leased: 700 applied, 20 late, 30 rejected, 40 lost, 10 unused, 100 out
 loss        5.5312 -> 2.1034 nats a token, held out (version 0 -> 12)
 bytes       63.1 MB up, 999 B down, 787072 parameters
 digest      00112233445566778899aabbccddeeff

@@ -137,12 +137,21 @@ TEST(ConvertTest, StatusKeepsTheFirstAndTheLastEvaluations) {
   WorkerStatus worker;
   worker.last_seen = absl::UnixEpoch() + absl::Seconds(8);
   status.run.workers.push_back(worker);
+  status.run.ledger = {100, 40, 1, 2, 3, 4};
+  status.run.ledger_outstanding = 50;
   const v1::Status proto = ToProto(status, context);
   ASSERT_EQ(proto.evaluations_size(), 21);
   EXPECT_EQ(proto.evaluations(0).version(), 0);
   EXPECT_EQ(proto.evaluations(1).version(), 30);
   EXPECT_EQ(proto.evaluations(20).version(), 49);
   EXPECT_EQ(proto.workers(0).last_seen_seconds(), 2);
+  EXPECT_EQ(proto.ledger().leased(), 100);
+  EXPECT_EQ(proto.ledger().applied(), 40);
+  EXPECT_EQ(proto.ledger().late(), 1);
+  EXPECT_EQ(proto.ledger().rejected(), 2);
+  EXPECT_EQ(proto.ledger().lost(), 3);
+  EXPECT_EQ(proto.ledger().unused(), 4);
+  EXPECT_EQ(proto.ledger().outstanding(), 50);
   status.run.evaluations.resize(20);
   EXPECT_EQ(ToProto(status, context).evaluations_size(), 20);
 }

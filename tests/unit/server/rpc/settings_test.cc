@@ -33,6 +33,7 @@ TEST(SettingsTest, TheCoreGetsTheRun) {
   EXPECT_EQ(core.interval.total_inner_steps, 23);
   EXPECT_EQ(core.interval.steps, 5);
   EXPECT_EQ(core.batch_size, 3);
+  EXPECT_EQ(core.tokens_per_sample, config.run().model().context());
   EXPECT_EQ(core.min_workers, 2);
   EXPECT_EQ(core.lease, absl::Seconds(12));
   EXPECT_EQ(core.checkpoint_every_rounds, 4);

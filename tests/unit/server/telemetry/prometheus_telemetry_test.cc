@@ -102,6 +102,24 @@ TEST_F(PrometheusTelemetryTest, CountersStartAtZero) {
   EXPECT_EQ(ValueOf(scrape, "autoloco_eval_loss"), "absent");
 }
 
+TEST_F(PrometheusTelemetryTest, TheLedgerIsAsTheRunHasIt) {
+  RunStatus status;
+  status.ledger = {100, 40, 1, 2, 3, 4};  // a restarted server goes on with what its run has counted
+  status.ledger_outstanding = 50;
+  telemetry_->OnStatus(status);
+  status.ledger.applied += 50;
+  status.ledger_outstanding = 0;
+  telemetry_->OnStatus(status);
+  const std::string scrape = Scrape();
+  EXPECT_EQ(ValueOf(scrape, "autoloco_ledger_tokens_total{fate=\"leased\"}"), "100");
+  EXPECT_EQ(ValueOf(scrape, "autoloco_ledger_tokens_total{fate=\"applied\"}"), "90");
+  EXPECT_EQ(ValueOf(scrape, "autoloco_ledger_tokens_total{fate=\"late\"}"), "1");
+  EXPECT_EQ(ValueOf(scrape, "autoloco_ledger_tokens_total{fate=\"rejected\"}"), "2");
+  EXPECT_EQ(ValueOf(scrape, "autoloco_ledger_tokens_total{fate=\"lost\"}"), "3");
+  EXPECT_EQ(ValueOf(scrape, "autoloco_ledger_tokens_total{fate=\"unused\"}"), "4");
+  EXPECT_EQ(ValueOf(scrape, "autoloco_ledger_outstanding_tokens"), "0");
+}
+
 TEST_F(PrometheusTelemetryTest, CountsARound) {
   RunStatus status;
   status.workers = {Worker("w1", WorkerState::kTraining, 0)};
