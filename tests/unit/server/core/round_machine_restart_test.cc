@@ -364,9 +364,10 @@ TEST(RestartOfAnEvaluation, PartsOfBothLivesMakeThePoint) {
   after.Checkpoint();
   EXPECT_TRUE(after.Last<RunFinished>()->completed);
 
-  CoreScript again(config, after.StateAfter(after.records().size()));
-  again.RunTimers(absl::ZeroDuration());
-  ASSERT_TRUE(again.Last<RunFinished>()) << "a run that is over waits for nobody";
+  CoreScript again(config, after.StateAfter(after.records().size()), after);
+  for (const char* name : {"a", "b"}) again.Reconnect(name);
+  EXPECT_FALSE(again.Last<SendAssignment>()) << "a run that is over is not evaluated again";
+  ASSERT_TRUE(again.Last<RunFinished>());
   EXPECT_TRUE(again.Last<RunFinished>()->completed);
 }
 
