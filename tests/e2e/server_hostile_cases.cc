@@ -72,7 +72,7 @@ TEST_F(HostilePushTest, BombsAreRefusedAndTakeNoMemory) {
 }
 
 TEST_F(HostilePushTest, EveryKindOfDamageInABlockHeaderIsRefused) {
-  const std::string good = EncodeVector(SomeDelta(0.5F), Codec::kFp32, 1);
+  const std::string good = EncodeVector(SomeDelta(0.01F), Codec::kFp32, 1);
   for (std::size_t byte = 0; byte < 20; ++byte) {
     std::string bad = good;
     bad[byte] ^= 0x40;
@@ -83,7 +83,7 @@ TEST_F(HostilePushTest, EveryKindOfDamageInABlockHeaderIsRefused) {
 }
 
 TEST_F(HostilePushTest, AnInfinityIsNamedWithItsTensor) {
-  std::vector<float> delta = SomeDelta(0.5F);
+  std::vector<float> delta = SomeDelta(0.01F);
   const TensorEntry& tensor = layout_.tensors()[5];
   delta[tensor.offset] = -std::numeric_limits<float>::infinity();
   const absl::StatusOr<v1::PushReply> reply = b_->PushDelta(assignment_b_, delta);
@@ -104,7 +104,7 @@ TEST_F(HostilePushTest, AnAbsurdNumberIsAnOutlier) {
 }
 
 TEST_F(HostilePushTest, ChunksTwiceOverlappingOrOutOfOrderAreOutOfRange) {
-  const std::string payload = EncodeVector(SomeDelta(0.5F), Codec::kFp32, 1);
+  const std::string payload = EncodeVector(SomeDelta(0.01F), Codec::kFp32, 1);
   const std::vector<v1::PushRequest> good = MakePush(b_->Header(assignment_b_, payload), payload);
   ASSERT_GE(good.size(), 3u);
   std::vector<v1::PushRequest> twice = good;
@@ -123,7 +123,7 @@ TEST_F(HostilePushTest, ChunksTwiceOverlappingOrOutOfOrderAreOutOfRange) {
 }
 
 TEST_F(HostilePushTest, OneByteLessAndOneByteMore) {
-  const std::string payload = EncodeVector(SomeDelta(0.5F), Codec::kFp32, 1);
+  const std::string payload = EncodeVector(SomeDelta(0.01F), Codec::kFp32, 1);
   v1::PushHeader header = b_->Header(assignment_b_, payload);
   EXPECT_EQ(b_->client().Push(MakePush(header, payload.substr(0, payload.size() - 1))).status().code(),
             absl::StatusCode::kDataLoss);
@@ -132,7 +132,7 @@ TEST_F(HostilePushTest, OneByteLessAndOneByteMore) {
 }
 
 TEST_F(HostilePushTest, AnotherCodecThanTheRunsIsRefused) {
-  const std::string payload = EncodeVector(SomeDelta(0.5F), Codec::kBf16, 1);
+  const std::string payload = EncodeVector(SomeDelta(0.01F), Codec::kBf16, 1);
   v1::PushHeader header = b_->Header(assignment_b_, payload);
   header.set_codec(v1::CodecConfig::DELTA_BF16);
   EXPECT_EQ(b_->client().Push(MakePush(header, payload)).status().code(), absl::StatusCode::kInvalidArgument);
@@ -144,7 +144,7 @@ TEST_F(HostilePushTest, AnotherCodecThanTheRunsIsRefused) {
 }
 
 TEST_F(HostilePushTest, APushOfSomebodyWhoNeverJoinedIsRefused) {
-  const std::string payload = EncodeVector(SomeDelta(0.5F), Codec::kFp32, 1);
+  const std::string payload = EncodeVector(SomeDelta(0.01F), Codec::kFp32, 1);
   v1::PushHeader header = b_->Header(assignment_b_, payload);
   header.mutable_identity()->set_worker("nobody");
   EXPECT_EQ(b_->client().Push(MakePush(header, payload)).status().code(), absl::StatusCode::kFailedPrecondition);

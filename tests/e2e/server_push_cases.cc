@@ -22,7 +22,7 @@ class PushTest : public ServerFixture {
     StartServer();
     if (HasFatalFailure()) return;
     JoinBoth();
-    payload_ = EncodeVector(SomeDelta(0.5F), Codec::kFp32, 1);
+    payload_ = EncodeVector(SomeDelta(0.01F), Codec::kFp32, 1);
   }
 
   std::vector<v1::PushRequest> Messages() const { return MakePush(b_->Header(assignment_b_, payload_), payload_); }
@@ -32,7 +32,7 @@ class PushTest : public ServerFixture {
 };
 
 TEST_F(PushTest, NanIsNamedWithItsTensor) {
-  std::vector<float> delta = SomeDelta(0.5F);
+  std::vector<float> delta = SomeDelta(0.01F);
   const TensorEntry& tensor = layout_.tensors()[3];
   delta[tensor.offset + 7] = std::numeric_limits<float>::quiet_NaN();
   const absl::StatusOr<v1::PushReply> reply = b_->PushDelta(assignment_b_, delta);
@@ -148,13 +148,13 @@ TEST_F(PushTest, TheSameDeltaAgainGetsTheRecordedOutcome) {
   EXPECT_EQ(asked->reply().outcome(), v1::PUSH_OUTCOME_ACCEPTED);
 
   // The same key with another delta is no repetition.
-  payload_ = EncodeVector(SomeDelta(0.25F), Codec::kFp32, 1);
+  payload_ = EncodeVector(SomeDelta(0.005F), Codec::kFp32, 1);
   const absl::Status conflict = PushError(Messages());
   EXPECT_EQ(conflict.code(), absl::StatusCode::kAlreadyExists) << conflict;
   const absl::StatusOr<v1::Status> status = a_->client().GetStatus();
   ASSERT_TRUE(status.ok());
   EXPECT_EQ(status->contributed(), 1);
-  EXPECT_EQ(status->bytes_up(), EncodeVector(SomeDelta(0.5F), Codec::kFp32, 1).size());
+  EXPECT_EQ(status->bytes_up(), EncodeVector(SomeDelta(0.01F), Codec::kFp32, 1).size());
 }
 
 TEST_F(PushTest, AnOlderIncarnationIsFencedOut) {
@@ -175,7 +175,7 @@ class StallTest : public ServerFixture {
 };
 
 TEST_F(StallTest, APushThatDoesNotMoveIsCut) {
-  const std::string payload = EncodeVector(SomeDelta(0.5F), Codec::kFp32, 1);
+  const std::string payload = EncodeVector(SomeDelta(0.01F), Codec::kFp32, 1);
   const std::vector<v1::PushRequest> messages = MakePush(b_->Header(assignment_b_, payload), payload);
   // Header only, header and one chunk, nothing at all: then silence.
   for (std::size_t sent = 0; sent < 3; ++sent) {
