@@ -19,8 +19,9 @@ constexpr double kQuorumRounding = 1e-9;
 
 // What the assigned workers are doing, added up.
 struct Tally {
-  std::vector<double> arrivals;   // seconds from the opening
-  std::vector<double> durations;  // seconds from the own assignment
+  std::size_t delivered = 0;
+  std::vector<double> arrivals;   // of whole intervals, seconds from the opening
+  std::vector<double> durations;  // of whole intervals, seconds from the own assignment
   absl::Time last_delivery = absl::InfinitePast();
   absl::Time last_break = absl::InfinitePast();
   std::size_t connected = 0;
@@ -32,9 +33,11 @@ Tally Count(absl::Time opened_at, std::span<const AwaitedWork> work) {
   for (const AwaitedWork& one : work) {
     switch (one.state) {
       case AwaitedWork::State::kDelivered:
+        ++tally.delivered;
+        tally.last_delivery = std::max(tally.last_delivery, one.delivered_at);
+        if (one.partial) break;
         tally.arrivals.push_back(absl::ToDoubleSeconds(one.delivered_at - opened_at));
         tally.durations.push_back(absl::ToDoubleSeconds(one.delivered_at - one.assigned_at));
-        tally.last_delivery = std::max(tally.last_delivery, one.delivered_at);
         break;
       case AwaitedWork::State::kConnected: ++tally.connected; break;
       case AwaitedWork::State::kDisconnected:
@@ -78,11 +81,11 @@ RoundDeadline ComputeDeadline(const DeadlineSettings& settings, absl::Time opene
   RoundDeadline deadline;
   deadline.quorum = QuorumOf(settings.quorum_share, work.size());
   const Tally tally = Count(opened_at, work);
-  if (tally.arrivals.empty() || tally.connected + tally.disconnected == 0) return deadline;
-  if (tally.arrivals.size() >= deadline.quorum && settings.quorum_share < 1) {
+  if (tally.delivered == 0 || tally.connected + tally.disconnected == 0) return deadline;
+  if (tally.delivered >= deadline.quorum && settings.quorum_share < 1) {
     if (settings.fixed > absl::ZeroDuration()) {
       SetFixed(settings, opened_at, &deadline);
-    } else {
+    } else if (!tally.arrivals.empty()) {
       SetLearned(settings, opened_at, tally, &deadline);
     }
   }

@@ -8,7 +8,8 @@
 // where an arrival is counted from the opening of the round (who joins in the middle is given as much work as ends with
 // the others, so its arrival is like theirs), and a duration from the worker's own assignment. 1.4826 MAD is a standard
 // deviation where arrivals are normal, and one wild arrival does not move it. The floor wins over the ceiling: in short
-// rounds noise is larger than half a duration.
+// rounds noise is larger than half a duration. A leaver's part counts for the quorum, but says nothing of how long an
+// interval takes.
 //
 // Whatever the quorum: when all that are still awaited have broken sessions and send nothing, the round waits for
 // `disconnect_grace` after the last delivery or the last break, whichever is later.
@@ -46,6 +47,7 @@ struct AwaitedWork {
   absl::Time assigned_at;
   absl::Time delivered_at;     // kDelivered
   absl::Time disconnected_at;  // kDisconnected
+  bool partial = false;        // kDelivered: a leaver's part of its interval
 };
 
 struct RoundDeadline {

@@ -128,6 +128,7 @@ AwaitedWork RoundMachine::Impl::AwaitedOf(const std::string& name, const RoundEn
   if (entry.delivered) {
     work.state = AwaitedWork::State::kDelivered;
     work.delivered_at = times.delivered_at;
+    work.partial = entry.report.inner_steps < entry.assignment.inner_steps;
     return work;
   }
   if (IsMissing(name, entry)) {

@@ -49,6 +49,18 @@ TEST(RoundDeadlineTest, NoDeadlineBelowTheQuorum) {
   EXPECT_GT(At({Delivered(10), Delivered(11), Delivered(12), Working()}), 0);
 }
 
+AwaitedWork Left(double seconds) {
+  AwaitedWork work = Delivered(seconds);
+  work.partial = true;
+  return work;
+}
+
+TEST(RoundDeadlineTest, ALeaversPartSaysNothingOfHowLongAnIntervalTakes) {
+  EXPECT_EQ(At({Left(1), Left(2), Working()}), -1);
+  EXPECT_NEAR(At({Left(1), Delivered(100), Working()}), 100 + 1, 1e-9) << "a quorum, learned from one arrival";
+  EXPECT_NEAR(At({Left(1), Delivered(100), Delivered(102), Delivered(104), Working()}), 102 + 11.8608, 1e-6);
+}
+
 // Arrivals 100, 102, 104: median 102, MAD 2, so 4 x 1.4826 x 2 = 11.8608.
 TEST(RoundDeadlineTest, LearnsFromMedianAndSpread) {
   EXPECT_NEAR(At({Delivered(100), Delivered(102), Delivered(104), Working()}), 102 + 11.8608, 1e-6);
