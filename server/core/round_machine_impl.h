@@ -109,6 +109,7 @@ class RoundMachine::Impl {
   void On(const PullOpened& pull);
   // OK when the message comes from the current life of a known worker; sets `reason` otherwise.
   absl::Status CheckSender(const Sender& sender, Reason* reason) const;
+  absl::Status CheckLife(const WorkerId& id) const;
   absl::Status CheckPushHeader(const PushOpened& push, Reason* reason) const;
   absl::Status CheckAssigned(const PushOpened& push, Reason* reason) const;
   void EndWork(const std::string& name);

@@ -57,6 +57,10 @@ absl::Status RoundMachine::Impl::CheckSender(const Sender& sender, Reason* reaso
     *reason = Reason::kWrongRun;
     return absl::FailedPreconditionError(absl::StrCat("run id: this is run ", config_.run_id, ", got ", sender.run_id));
   }
+  if (absl::Status status = CheckLife(sender.worker); !status.ok()) {
+    *reason = Reason::kFenced;
+    return status;
+  }
   const Member* member = members_.Find(sender.worker.name);
   if (member == nullptr || member->id.incarnation < sender.worker.incarnation) {
     *reason = Reason::kFenced;

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/base/status_macros.h"
 #include "server/core/round_machine_impl.h"
 
 namespace autoloco::server {
@@ -39,17 +40,19 @@ absl::Status RoundMachine::Impl::CheckHello(const HelloReceived& hello) const {
   if (!IsValidWorkerName(hello.sender.worker.name)) {
     return absl::InvalidArgumentError("worker name: want [a-zA-Z0-9_.-]{1,64}");
   }
-  // A life that this start has not given out is of a run that went on before: its versions must not be lost in silence.
-  const Incarnation incarnation = hello.sender.worker.incarnation;
-  const bool given_out = incarnation >= config_.first_incarnation && incarnation < state_.next_incarnation;
-  if (config_.began_anew && incarnation != 0 && !given_out) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "run lost: the server has begun run ", config_.run_id, " anew, and ", hello.sender.worker.name, "#", incarnation,
-        " has taken part in it before: start the server with the state folder as it was (or from a checkpoint, "
-        "--resume=PATH); to give that progress up, restart the workers"));
-  }
+  AUTOLOCO_RETURN_IF_ERROR(CheckLife(hello.sender.worker));
   if (Stopping() && phase_ != RunPhase::kDone) return absl::UnavailableError("the server is shutting down");
   return absl::OkStatus();
+}
+
+// A life that this start has not given out is of a run that went on before: its versions must not be lost in silence.
+absl::Status RoundMachine::Impl::CheckLife(const WorkerId& id) const {
+  const bool given_out = id.incarnation >= config_.first_incarnation && id.incarnation < state_.next_incarnation;
+  if (!config_.began_anew || id.incarnation == 0 || given_out) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "run lost: the server has begun run ", config_.run_id, " anew, and ", id.name, "#", id.incarnation,
+      " has taken part in it before: start the server with the state folder as it was (or from a checkpoint, "
+      "--resume=PATH); to give that progress up, restart the workers"));
 }
 
 // Whether a worker that is not there yet may come.

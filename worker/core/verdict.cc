@@ -23,7 +23,7 @@ Verdict Judge(const absl::Status& status) {
 Verdict JudgePush(const absl::Status& status) {
   const Verdict verdict = Judge(status);
   if (verdict != Verdict::kStop || status.code() != absl::StatusCode::kFailedPrecondition) return verdict;
-  for (const char* fatal : {"incarnation replaced", "run id", "layout"}) {
+  for (const char* fatal : {"incarnation replaced", "run id", "run lost", "layout"}) {
     if (absl::StartsWith(status.message(), fatal)) return Verdict::kStop;
   }
   return Verdict::kRebase;

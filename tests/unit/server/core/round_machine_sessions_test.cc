@@ -378,7 +378,12 @@ TEST(Sessions, AServerThatLostTheRunTurnsItsWorkersAway) {
     script.Say(HelloReceived{77, {config.run_id, {"a", 12}}, config.protocol_version});
     const std::string message(script.Last<CloseSession>()->status.message());
     EXPECT_EQ(script.Last<CloseSession>()->status.code(), absl::StatusCode::kFailedPrecondition);
-    EXPECT_THAT(message, ::testing::StartsWith(began_anew ? "run lost: " : "incarnation expired: "));
+    const char* const why = began_anew ? "run lost: " : "incarnation expired: ";
+    EXPECT_THAT(message, ::testing::StartsWith(why));
+    PushOpened push;
+    push.sender = {config.run_id, {"a", 12}};
+    script.Say(push);
+    EXPECT_THAT(std::string(script.Last<RefusePush>()->status.message()), ::testing::StartsWith(why));
     script.Join("a");  // a worker that was started again holds nothing
     EXPECT_EQ(script.Status().alive, 1u);
     script.Say(SessionClosed{script.SessionOf("a")});

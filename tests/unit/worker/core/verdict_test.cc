@@ -28,6 +28,7 @@ TEST(VerdictTest, APushThatIsNotWantedDoesNotStopTheWorker) {
   EXPECT_EQ(JudgePush(absl::FailedPreconditionError("incarnation expired: w#1")), Verdict::kRejoin);
   EXPECT_EQ(JudgePush(absl::FailedPreconditionError("incarnation replaced: w")), Verdict::kStop);
   EXPECT_EQ(JudgePush(absl::FailedPreconditionError("run id: this is run x")), Verdict::kStop);
+  EXPECT_EQ(JudgePush(absl::FailedPreconditionError("run lost: begun anew")), Verdict::kStop);
   EXPECT_EQ(JudgePush(absl::FailedPreconditionError("layout hash: want 1")), Verdict::kStop);
   EXPECT_EQ(JudgePush(absl::InvalidArgumentError("fragment")), Verdict::kStop);
   EXPECT_EQ(JudgePush(absl::UnavailableError("")), Verdict::kRetry);
