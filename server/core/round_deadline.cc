@@ -23,6 +23,7 @@ struct Tally {
   std::vector<double> durations;  // seconds from the own assignment
   absl::Time last_delivery = absl::InfinitePast();
   absl::Time last_break = absl::InfinitePast();
+  std::size_t ended_early = 0;
   std::size_t connected = 0;
   std::size_t disconnected = 0;
 };
@@ -34,6 +35,10 @@ Tally Count(absl::Time opened_at, std::span<const AwaitedWork> work) {
       case AwaitedWork::State::kDelivered:
         tally.arrivals.push_back(absl::ToDoubleSeconds(one.delivered_at - opened_at));
         tally.durations.push_back(absl::ToDoubleSeconds(one.delivered_at - one.assigned_at));
+        tally.last_delivery = std::max(tally.last_delivery, one.delivered_at);
+        break;
+      case AwaitedWork::State::kEndedEarly:
+        ++tally.ended_early;
         tally.last_delivery = std::max(tally.last_delivery, one.delivered_at);
         break;
       case AwaitedWork::State::kConnected: ++tally.connected; break;
@@ -76,9 +81,9 @@ std::uint32_t QuorumOf(double share, std::size_t assigned) {
 RoundDeadline ComputeDeadline(const DeadlineSettings& settings, absl::Time opened_at,
                               std::span<const AwaitedWork> work) {
   RoundDeadline deadline;
-  deadline.quorum = QuorumOf(settings.quorum_share, work.size());
   const Tally tally = Count(opened_at, work);
-  if (tally.arrivals.empty() || tally.connected + tally.disconnected == 0) return deadline;
+  deadline.quorum = QuorumOf(settings.quorum_share, work.size() - tally.ended_early);
+  if (tally.arrivals.size() + tally.ended_early == 0 || tally.connected + tally.disconnected == 0) return deadline;
   if (tally.arrivals.size() >= deadline.quorum && settings.quorum_share < 1) {
     if (settings.fixed > absl::ZeroDuration()) {
       SetFixed(settings, opened_at, &deadline);

@@ -38,13 +38,14 @@ struct DeadlineSettings {
 struct AwaitedWork {
   enum class State {
     kDelivered,
+    kEndedEarly,    // delivered a part of its interval and left: says nothing of how long the others need
     kMissing,       // can no longer deliver
     kConnected,     // may deliver: has a session, or its delta is coming in
     kDisconnected,  // might come back
   };
   State state = State::kConnected;
   absl::Time assigned_at;
-  absl::Time delivered_at;     // kDelivered
+  absl::Time delivered_at;     // kDelivered, kEndedEarly
   absl::Time disconnected_at;  // kDisconnected
 };
 
