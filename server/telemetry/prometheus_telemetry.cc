@@ -115,6 +115,7 @@ void PrometheusTelemetry::StartCountersAtZero() {
   }
   for (const auto& [fate, total] : kLedgerFates) registry_->Add(Metric::kLedgerTokens, {fate}, 0);
   registry_->Add(Metric::kCheckpointFailures, {}, 0);
+  registry_->Add(Metric::kStorageFailures, {}, 0);
 }
 
 void PrometheusTelemetry::OnDecision(const Decision& decision) {

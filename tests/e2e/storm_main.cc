@@ -33,7 +33,6 @@ int Run(const std::vector<std::string>& arguments) {
   }
   const StormVerdict verdict = Judge(*results, options->bounds);
   for (const std::string& line : verdict.lines) std::printf("%s\n", line.c_str());
-  if (!results->ledger_balanced.has_value()) std::printf("--    the token ledger was not checked\n");
   if (!options->json.empty()) {
     const absl::Status written = WriteFileAtomically(options->json, StormJson(*options, *results, verdict.passed));
     if (!written.ok()) {

@@ -84,9 +84,7 @@ StormVerdict Judge(const StormResults& results, const StormBounds& bounds) {
   add(first > 0 && last <= first * bounds.memory_growth_max + kMemorySlackBytes,
       absl::StrFormat("server memory %.1f MB in the first third, %.1f MB in the last, at most %.2f times as much",
                       first / 1e6, last / 1e6, bounds.memory_growth_max));
-  if (results.ledger_balanced.has_value()) {
-    add(*results.ledger_balanced, "the token ledger balances");
-  }
+  add(results.ledger_balanced, "the token ledger balances, and all that is stored is as recorded");
   for (const std::string& fault : results.faults) add(false, fault);
   return verdict;
 }
@@ -104,8 +102,7 @@ std::string StormJson(const StormOptions& options, const StormResults& results, 
   json["restart_to_contribution_s"] =
       results.restart_seconds.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(restart);
   json["restarts_measured"] = results.restart_seconds.size();
-  json["ledger_balanced"] =
-      results.ledger_balanced.has_value() ? nlohmann::ordered_json(*results.ledger_balanced) : nlohmann::ordered_json();
+  json["ledger_balanced"] = results.ledger_balanced;
   json["rss_first_bytes"] = FirstMemory(results);
   json["rss_last_bytes"] = LastMemory(results);
   json["worker_kills"] = results.worker_kills;

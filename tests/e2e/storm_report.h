@@ -3,7 +3,6 @@
 #define AUTOLOCO_TESTS_E2E_STORM_REPORT_H_
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,7 +37,7 @@ struct StormResults {
   std::uint64_t rounds = 0;             // committed
   std::vector<double> shares;           // contributors over assigned workers, of every committed round
   std::vector<double> restart_seconds;  // from a worker's restart to its first accepted delta
-  std::optional<bool> ledger_balanced;  // empty: there is nothing to check it with
+  bool ledger_balanced = false;         // by `autoloco verify`
   std::vector<MemorySample> memory;     // of the server, resident
   std::uint64_t worker_kills = 0;
   std::uint64_t server_kills = 0;

@@ -22,6 +22,7 @@ constexpr absl::Duration kPrintPause = absl::Seconds(5);
 constexpr absl::Duration kStartLimit = absl::Seconds(120);   // until the first round is open
 constexpr absl::Duration kSettleLimit = absl::Seconds(120);  // until the run goes on after the last kill
 constexpr absl::Duration kStopLimit = absl::Seconds(60);
+constexpr absl::Duration kVerifyLimit = absl::Minutes(5);
 constexpr absl::Duration kCallTimeout = absl::Seconds(10);
 constexpr double kKeptSeconds = 10;  // a restart without a delta counts when it lasted this long
 
@@ -253,10 +254,9 @@ void Storm::CheckLedger() {
   const absl::StatusOr<std::unique_ptr<Process>> verify =
       Process::Start({ProgramPath("autoloco"), "verify", folder_.File("state")});
   if (!verify.ok()) return;
-  const absl::StatusOr<int> code = (*verify)->Wait(kStopLimit);
-  if (code.ok() && *code == 2) return;  // this `autoloco` has no such command
+  const absl::StatusOr<int> code = (*verify)->Wait(kVerifyLimit);
   results_.ledger_balanced = code.ok() && *code == 0;
-  if (!*results_.ledger_balanced) std::printf("%s%s", (*verify)->Output().c_str(), (*verify)->Log().c_str());
+  if (!results_.ledger_balanced) std::printf("%s%s", (*verify)->Output().c_str(), (*verify)->Log().c_str());
 }
 
 }  // namespace autoloco::test

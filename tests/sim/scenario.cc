@@ -23,6 +23,7 @@ server::CoreConfig DrawCore(bool strict, std::uint32_t rounds, std::uint32_t wor
       .schedule = Schedule::kConstant, .learning_rate = kLearningRate, .total_steps = core.interval.total_inner_steps};
   core.outer.momentum.mu = 0.8;
   core.batch_size = kBatch;
+  core.tokens_per_sample = kTokensPerSample;
   core.shared_data = dice->Chance(0.5);
   core.evaluate = dice->Chance(0.5);
   core.strict = strict;

@@ -65,6 +65,7 @@ class StoredRun {
     open.round.number = 5;
     open.round.entries["a"].incarnation = 1;
     open.round.entries["b"].incarnation = 2;
+    for (auto& [worker, entry] : open.round.entries) entry.assignment.round = 5;
     RoundEntry delivered = open.round.entries["a"];
     delivered.delivered = true;
     delivered.delivered_by = 1;

@@ -364,10 +364,18 @@ TEST(RestartOfAnEvaluation, PartsOfBothLivesMakeThePoint) {
   after.Checkpoint();
   EXPECT_TRUE(after.Last<RunFinished>()->completed);
 
-  CoreScript again(config, after.StateAfter(after.records().size()));
-  again.RunTimers(absl::ZeroDuration());
-  ASSERT_TRUE(again.Last<RunFinished>()) << "a run that is over waits for nobody";
+  CoreScript again(config, after.StateAfter(after.records().size()), after);
+  for (const char* name : {"a", "b"}) again.Reconnect(name);
+  EXPECT_FALSE(again.Last<SendAssignment>()) << "a run that is over is not evaluated again";
+  ASSERT_TRUE(again.Last<RunFinished>());
   EXPECT_TRUE(again.Last<RunFinished>()->completed);
+
+  CoreScript alone(config, after.StateAfter(after.records().size()));
+  alone.RunTimers(absl::ZeroDuration());
+  EXPECT_FALSE(alone.Last<RunFinished>()) << "its workers may not have heard that it is over";
+  alone.RunTimers(config.lease + absl::Seconds(1));
+  ASSERT_TRUE(alone.Last<RunFinished>());
+  EXPECT_TRUE(alone.Last<RunFinished>()->completed);
 }
 
 TEST(Restart, DeltasAreKeptUntilTwoCheckpointsCoverThem) {

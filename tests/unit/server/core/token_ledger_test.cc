@@ -138,6 +138,30 @@ TEST(MachineLedger, AWorkerThatLeavesLosesWhatItStillOwed) {
   EXPECT_EQ(TotalsOf(script).lost, 40u);
 }
 
+TEST(MachineLedger, ALateDeltaThatWillCountSurvivesItsWorker) {
+  CoreConfig config = LedgerConfig();
+  config.late.apply = true;
+  config.late.versions_max = 2;
+  CoreScript script(config);
+  script.report().tokens = 40;
+  script.Join("a");
+  script.Join("b");
+  script.Push("a");
+  script.Say(SessionClosed{script.SessionOf("b")});
+  script.RunTimers(absl::Seconds(4));
+  script.Reconnect("b");
+  script.Commit();
+  script.Push("b", "late");
+  EXPECT_EQ(script.Last<AnswerPush>()->outcome, PushOutcome::kAccepted);
+  script.Say(GoodbyeReceived{script.SessionOf("b"), script.SenderOf("b"), ""});
+  EXPECT_EQ(TotalsOf(script).lost, 0u);
+  script.Push("a", "second");
+  ASSERT_EQ(script.Last<StartCommit>()->contributions.size(), 2u);
+  script.Commit();
+  EXPECT_EQ(TotalsOf(script).applied, 120u);
+  EXPECT_EQ(TotalsOf(script).lost, 0u);
+}
+
 TEST(MachineLedger, AStrictSuccessorHasALeaseOfItsOwn) {
   CoreConfig config = LedgerConfig();
   config.strict = true;

@@ -338,6 +338,7 @@ TEST_F(PrometheusTelemetryTest, PromtoolFindsNothingToSay) {
   telemetry_->OnTransfer(Direction::kPush, 1, 1, absl::Seconds(1));
   telemetry_->OnEvaluation({});
   telemetry_->OnCheckpoint(StoredCheckpoint{"x", 1}, absl::Seconds(1));
+  telemetry_->OnStorage(absl::OkStatus(), absl::Seconds(1));
   telemetry_->OnCallStarted("s", "m");
   telemetry_->OnCallHandled("s", "m", "OK", absl::Seconds(1));
   const std::string scrape = Scrape();
