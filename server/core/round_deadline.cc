@@ -19,11 +19,11 @@ constexpr double kQuorumRounding = 1e-9;
 
 // What the assigned workers are doing, added up.
 struct Tally {
-  std::size_t delivered = 0;
-  std::vector<double> arrivals;   // of whole intervals, seconds from the opening
-  std::vector<double> durations;  // of whole intervals, seconds from the own assignment
+  std::vector<double> arrivals;   // seconds from the opening
+  std::vector<double> durations;  // seconds from the own assignment
   absl::Time last_delivery = absl::InfinitePast();
   absl::Time last_break = absl::InfinitePast();
+  std::size_t ended_early = 0;
   std::size_t connected = 0;
   std::size_t disconnected = 0;
 };
@@ -33,11 +33,13 @@ Tally Count(absl::Time opened_at, std::span<const AwaitedWork> work) {
   for (const AwaitedWork& one : work) {
     switch (one.state) {
       case AwaitedWork::State::kDelivered:
-        ++tally.delivered;
-        tally.last_delivery = std::max(tally.last_delivery, one.delivered_at);
-        if (one.partial) break;
         tally.arrivals.push_back(absl::ToDoubleSeconds(one.delivered_at - opened_at));
         tally.durations.push_back(absl::ToDoubleSeconds(one.delivered_at - one.assigned_at));
+        tally.last_delivery = std::max(tally.last_delivery, one.delivered_at);
+        break;
+      case AwaitedWork::State::kEndedEarly:
+        ++tally.ended_early;
+        tally.last_delivery = std::max(tally.last_delivery, one.delivered_at);
         break;
       case AwaitedWork::State::kConnected: ++tally.connected; break;
       case AwaitedWork::State::kDisconnected:
@@ -79,13 +81,13 @@ std::uint32_t QuorumOf(double share, std::size_t assigned) {
 RoundDeadline ComputeDeadline(const DeadlineSettings& settings, absl::Time opened_at,
                               std::span<const AwaitedWork> work) {
   RoundDeadline deadline;
-  deadline.quorum = QuorumOf(settings.quorum_share, work.size());
   const Tally tally = Count(opened_at, work);
-  if (tally.delivered == 0 || tally.connected + tally.disconnected == 0) return deadline;
-  if (tally.delivered >= deadline.quorum && settings.quorum_share < 1) {
+  deadline.quorum = QuorumOf(settings.quorum_share, work.size() - tally.ended_early);
+  if (tally.arrivals.size() + tally.ended_early == 0 || tally.connected + tally.disconnected == 0) return deadline;
+  if (tally.arrivals.size() >= deadline.quorum && settings.quorum_share < 1) {
     if (settings.fixed > absl::ZeroDuration()) {
       SetFixed(settings, opened_at, &deadline);
-    } else if (!tally.arrivals.empty()) {
+    } else {
       SetLearned(settings, opened_at, tally, &deadline);
     }
   }

@@ -8,8 +8,7 @@
 // where an arrival is counted from the opening of the round (who joins in the middle is given as much work as ends with
 // the others, so its arrival is like theirs), and a duration from the worker's own assignment. 1.4826 MAD is a standard
 // deviation where arrivals are normal, and one wild arrival does not move it. The floor wins over the ceiling: in short
-// rounds noise is larger than half a duration. A leaver's part counts for the quorum, but says nothing of how long an
-// interval takes.
+// rounds noise is larger than half a duration.
 //
 // Whatever the quorum: when all that are still awaited have broken sessions and send nothing, the round waits for
 // `disconnect_grace` after the last delivery or the last break, whichever is later.
@@ -39,15 +38,15 @@ struct DeadlineSettings {
 struct AwaitedWork {
   enum class State {
     kDelivered,
+    kEndedEarly,    // delivered a part of its interval and left: says nothing of how long the others need
     kMissing,       // can no longer deliver
     kConnected,     // may deliver: has a session, or its delta is coming in
     kDisconnected,  // might come back
   };
   State state = State::kConnected;
   absl::Time assigned_at;
-  absl::Time delivered_at;     // kDelivered
+  absl::Time delivered_at;     // kDelivered, kEndedEarly
   absl::Time disconnected_at;  // kDisconnected
-  bool partial = false;        // kDelivered: a leaver's part of its interval
 };
 
 struct RoundDeadline {

@@ -126,9 +126,9 @@ AwaitedWork RoundMachine::Impl::AwaitedOf(const std::string& name, const RoundEn
   AwaitedWork work;
   work.assigned_at = times.assigned_at;
   if (entry.delivered) {
-    work.state = AwaitedWork::State::kDelivered;
+    const bool whole = entry.report.inner_steps >= entry.assignment.inner_steps;
+    work.state = whole ? AwaitedWork::State::kDelivered : AwaitedWork::State::kEndedEarly;
     work.delivered_at = times.delivered_at;
-    work.partial = entry.report.inner_steps < entry.assignment.inner_steps;
     return work;
   }
   if (IsMissing(name, entry)) {

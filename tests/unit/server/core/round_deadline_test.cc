@@ -17,6 +17,7 @@ const absl::Time kOpened = absl::UnixEpoch() + absl::Hours(3);
 AwaitedWork Delivered(double seconds, double assigned = 0) {
   return {State::kDelivered, kOpened + absl::Seconds(assigned), kOpened + absl::Seconds(seconds), {}};
 }
+AwaitedWork EndedEarly(double seconds) { return {State::kEndedEarly, kOpened, kOpened + absl::Seconds(seconds), {}}; }
 AwaitedWork Working() { return {State::kConnected, kOpened, {}, {}}; }
 AwaitedWork Broken(double seconds) { return {State::kDisconnected, kOpened, {}, kOpened + absl::Seconds(seconds)}; }
 AwaitedWork Gone() { return {State::kMissing, kOpened, {}, {}}; }
@@ -49,16 +50,13 @@ TEST(RoundDeadlineTest, NoDeadlineBelowTheQuorum) {
   EXPECT_GT(At({Delivered(10), Delivered(11), Delivered(12), Working()}), 0);
 }
 
-AwaitedWork Left(double seconds) {
-  AwaitedWork work = Delivered(seconds);
-  work.partial = true;
-  return work;
-}
-
-TEST(RoundDeadlineTest, ALeaversPartSaysNothingOfHowLongAnIntervalTakes) {
-  EXPECT_EQ(At({Left(1), Left(2), Working()}), -1);
-  EXPECT_NEAR(At({Left(1), Delivered(100), Working()}), 100 + 1, 1e-9) << "a quorum, learned from one arrival";
-  EXPECT_NEAR(At({Left(1), Delivered(100), Delivered(102), Delivered(104), Working()}), 102 + 11.8608, 1e-6);
+// A worker that left with a part of its interval hurries nobody.
+TEST(RoundDeadlineTest, APartOfAnIntervalIsNoArrivalAndNoPartOfTheQuorum) {
+  EXPECT_EQ(At({EndedEarly(10), Working(), Working()}), -1);
+  EXPECT_EQ(At({EndedEarly(10), Delivered(100), Working()}), -1);
+  EXPECT_EQ(At({EndedEarly(10), Delivered(100), Delivered(100), Working()}),
+            At({Delivered(100), Delivered(100), Working()}));
+  EXPECT_EQ(At({EndedEarly(10), Broken(5)}), 13);  // it was the last delta
 }
 
 // Arrivals 100, 102, 104: median 102, MAD 2, so 4 x 1.4826 x 2 = 11.8608.
