@@ -107,6 +107,7 @@ std::string RoundMachine::Impl::WaitingText() const {
     for (const auto& [name, entry] : round_.entries) {
       if (IsMissing(name, entry)) missing.push_back(name);
     }
+    if (missing.empty()) return "waiting for its workers to come back";
     return absl::StrCat("strict run waiting for ", absl::StrJoin(missing, ", "));
   }
   std::uint32_t ready = 0;

@@ -112,6 +112,7 @@ class RoundMachine::Impl {
   absl::Status CheckLife(const WorkerId& id) const;
   absl::Status CheckPushHeader(const PushOpened& push, Reason* reason) const;
   absl::Status CheckAssigned(const PushOpened& push, Reason* reason) const;
+  absl::Status CheckWork(const IntervalReport& report) const;
   void EndWork(const std::string& name);
   bool AnswerIfRecorded(const PushOpened& push, const PushKey& key);
   bool AnswerIfClosed(const PushOpened& push, const PushKey& key);

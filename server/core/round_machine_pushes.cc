@@ -8,6 +8,9 @@
 namespace autoloco::server {
 namespace {
 
+// Sums of many learning rates differ in their last bits.
+constexpr double kSumTolerance = 1e-6;
+
 std::string KeyText(const PushKey& key) {
   return absl::StrCat("delta of ", key.worker.name, "#", key.worker.incarnation, " for round ", key.round);
 }
@@ -112,6 +115,23 @@ absl::Status RoundMachine::Impl::CheckAssigned(const PushOpened& push, Reason* r
     return absl::InvalidArgumentError(absl::StrCat("inner steps of round ", push.round, ": assigned ",
                                                    it->second.assignment.inner_steps, ", got ",
                                                    push.report.inner_steps));
+  }
+  *reason = Reason::kMalformed;
+  return CheckWork(push.report);
+}
+
+// The weight of a delta follows from what its worker says it did: no more than these steps can have done.
+absl::Status RoundMachine::Impl::CheckWork(const IntervalReport& report) const {
+  const double sum_most = config_.interval.schedule.learning_rate * report.inner_steps;
+  if (report.learning_rate_sum > sum_most * (1 + kSumTolerance)) {
+    return absl::InvalidArgumentError(absl::StrCat("learning_rate_sum of ", report.inner_steps, " inner steps: at most ",
+                                                   sum_most, ", got ", report.learning_rate_sum));
+  }
+  const std::uint64_t tokens_most =
+      std::uint64_t{report.inner_steps} * config_.batch_size * config_.tokens_per_sample;
+  if (report.tokens > tokens_most) {
+    return absl::InvalidArgumentError(absl::StrCat("tokens of ", report.inner_steps, " inner steps: at most ",
+                                                   tokens_most, ", got ", report.tokens));
   }
   return absl::OkStatus();
 }

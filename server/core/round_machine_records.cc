@@ -63,7 +63,9 @@ void RoundMachine::Impl::RestoreRound(const RoundState& round) {
   } else {
     phase_ = round.decision ? RunPhase::kCommitting : RunPhase::kTraining;
     commit_again_ = round.decision.has_value();
-    interval_text_ = TextOf(DecideInterval(config_.interval, state_.interval, round.record.first_inner_step));
+    // Unless the run was made shorter meanwhile: then this round is its last.
+    const bool within = round.record.first_inner_step < config_.interval.total_inner_steps;
+    if (within) interval_text_ = TextOf(DecideInterval(config_.interval, state_.interval, round.record.first_inner_step));
   }
   for (const auto& [name, entry] : round.entries) {
     if (Member* member = members_.Find(name)) member->base_version = round.number;

@@ -13,6 +13,7 @@ namespace autoloco::server {
 // ------------------------------------------------------------------------------------------------------- opening
 
 std::uint32_t RoundMachine::Impl::WorkersNeeded() const {
+  if (config_.strict && !participants_.empty()) return static_cast<std::uint32_t>(participants_.size());
   const bool first = state_.version == 0 && state_.rounds_aborted == 0;
   return first ? std::max(config_.start_workers, config_.min_workers) : config_.min_workers;
 }

@@ -107,6 +107,17 @@ absl::Status DropUnrecorded(const RecoveryTools& tools) {
   return absl::OkStatus();
 }
 
+// A database that knows no run beside deltas that were accepted: it was lost, and with it what they count for.
+absl::Status WarnOfLostDatabase(const RecoveryTools& tools) {
+  AUTOLOCO_ASSIGN_OR_RETURN(const std::vector<Spool::Entry> entries, tools.spool->List());
+  if (entries.empty()) return absl::OkStatus();
+  Log(LogLevel::kWarning, "state_database_lost")
+      .Add("path", tools.database->path())
+      .Add("deltas", entries.size())
+      .Add("detail", "it is empty, but the spool is not: accepted deltas that no checkpoint covers do not count");
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<Recovered> Recover(const RecoveryTools& tools,
@@ -121,7 +132,10 @@ absl::StatusOr<Recovered> Recover(const RecoveryTools& tools,
   } else if (absl::IsNotFound(newest.status())) {
     AUTOLOCO_RETURN_IF_ERROR(start_anew(&parameters));
   } else {
-    return newest.status();
+    return absl::Status(newest.status().code(),
+                        absl::StrCat(newest.status().message(),
+                                     "; with them moved away the run is done again from its start, as long as the "
+                                     "deltas of all its rounds are there (two checkpoints have not covered them yet)"));
   }
 
   Recovered recovered;
@@ -130,6 +144,7 @@ absl::StatusOr<Recovered> Recover(const RecoveryTools& tools,
   if (identity) {
     AUTOLOCO_ASSIGN_OR_RETURN(recovered.state, LoadState(tools, *identity, loaded, digest));
   } else {
+    AUTOLOCO_RETURN_IF_ERROR(WarnOfLostDatabase(tools));
     if (loaded) recovered.state = StateOf(loaded->snapshot);
     recovered.new_run = !loaded;
     AUTOLOCO_RETURN_IF_ERROR(tools.database->Begin({tools.folder->run_id(), loaded ? "" : digest}, recovered.state));

@@ -131,7 +131,14 @@ class Verifier {
 
   absl::Status Replay() {
     if (stored_.empty()) {
-      Checked("replay", "no checkpoint to begin from yet");
+      AUTOLOCO_ASSIGN_OR_RETURN(const std::vector<DecidedRound> all, database_->DecidedRounds(0));
+      for (const DecidedRound& round : all) {
+        if (HasPayloads(round)) continue;
+        Expect(absl::DataLossError(absl::StrCat("no checkpoint is left, and deltas of round ", round.decision.round,
+                                                " are missing: a server cannot start from this folder")));
+        break;
+      }
+      Checked("replay", absl::StrCat("no checkpoint to begin from; ", all.size(), " rounds since the start of the run"));
       return absl::OkStatus();
     }
     AUTOLOCO_ASSIGN_OR_RETURN(std::vector<DecidedRound> rounds,

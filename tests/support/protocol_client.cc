@@ -180,7 +180,7 @@ v1::PushHeader RawWorker::Header(const v1::Assignment& assignment, const std::st
   header.set_layout_hash(layout_.hash());
   header.set_codec(run_.codec().delta());
   header.mutable_report()->set_inner_steps(assignment.inner_steps());
-  header.mutable_report()->set_tokens(1000);
+  header.mutable_report()->set_tokens(assignment.inner_steps());
   header.mutable_report()->set_loss_mean(5);
   return header;
 }

@@ -20,6 +20,7 @@ CoreConfig ElasticConfig() {
   config.interval.schedule.total_steps = 2000;
   config.start_workers = 4;
   config.deadline.quorum_share = 0.6;
+  config.tokens_per_sample = 10;
   config.speed.tokens_per_step = 10;
   config.lease = absl::Seconds(1000);
   config.join_timeout = absl::Hours(100);

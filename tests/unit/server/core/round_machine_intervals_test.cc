@@ -21,6 +21,7 @@ CoreConfig AutolocoConfig() {
   config.evaluate = false;
   config.min_workers = 2;
   config.checkpoint_every_rounds = 1;
+  config.tokens_per_sample = 10;
   config.interval.policy = IntervalPolicy::kAutoloco;
   config.interval.total_inner_steps = 400;
   config.interval.calibration_rounds = 3;

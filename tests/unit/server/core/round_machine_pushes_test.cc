@@ -71,6 +71,22 @@ TEST_F(Pushes, AWorkerThatLeavesMaySendLessThanItsInterval) {
   EXPECT_TRUE(script_.Last<AdmitPush>());
 }
 
+// Peak rate 0.01, 4 samples a step of 1 token: what five steps can have done at most.
+TEST_F(Pushes, NobodyGainsWeightByWhatItSaysItDid) {
+  PushOpened push = Header("a");
+  push.report.learning_rate_sum = 0.0501;
+  ExpectRefused(push, absl::StatusCode::kInvalidArgument, "learning_rate_sum of 5 inner steps", Reason::kMalformed);
+  push.report.learning_rate_sum = 1e300;
+  ExpectRefused(push, absl::StatusCode::kInvalidArgument, "got 1e+300", Reason::kMalformed);
+  push.report.learning_rate_sum = 0.05 * (1 + 1e-9);
+  push.report.tokens = 21;
+  ExpectRefused(push, absl::StatusCode::kInvalidArgument, "at most 20, got 21", Reason::kMalformed);
+  push.report.tokens = 20;
+  script_.Clear();
+  script_.Say(push);
+  EXPECT_TRUE(script_.Last<AdmitPush>());
+}
+
 TEST_F(Pushes, NobodyCountsOnAWorkerThatSentItsLastDelta) {
   PushOpened push = Header("a");
   push.leaving = true;

@@ -323,6 +323,50 @@ TEST(RestartStrict, ParticipantsAndTheirIntervalsSurvive) {
   EXPECT_EQ(after.Last<StartCommit>()->contributions[1].push.worker, after.SenderOf("b").worker);
 }
 
+TEST(RestartStrict, ParticipantsDoNotOutliveTheSetting) {
+  CoreScript before(RestartConfig(true));
+  before.Join("a");
+  before.Join("b");
+  CoreScript after(RestartConfig(false), before.StateAfter(before.records().size()));
+  after.Join("c");
+  EXPECT_EQ(after.Decided(Reason::kJoined), 1);
+}
+
+TEST(RestartStrict, ParticipantsAreHowManyAreNeeded) {
+  CoreScript before(RestartConfig(true));
+  before.Join("a");
+  before.Join("b");
+  before.Push("a");
+  before.Push("b");
+  CoreConfig config = RestartConfig(true);
+  config.min_workers = 3;
+  CoreScript after(config, before.StateAfter(before.records().size()), before);
+  for (const char* name : {"a", "b"}) after.Reconnect(name);
+  after.Commit();
+  EXPECT_EQ(after.Status().phase, RunPhase::kTraining);
+}
+
+TEST(Restart, ARunMadeShorterThanItsOpenRoundEndsWithIt) {
+  CoreScript before(RestartConfig(false));
+  before.Join("a");
+  before.Join("b");
+  for (int round = 0; round < 2; ++round) {
+    before.Push("a");
+    before.Push("b");
+    before.Commit();
+    if (round == 1) before.Checkpoint();
+  }
+  CoreConfig config = RestartConfig(false);
+  config.interval.total_inner_steps = 10;  // the open round begins there
+  CoreScript after(config, before.StateAfter(before.records().size()), before);
+  for (const char* name : {"a", "b"}) after.Reconnect(name);
+  after.Push("a");
+  after.Push("b");
+  after.Commit();
+  EXPECT_EQ(after.Status().phase, RunPhase::kFinishing);
+  EXPECT_EQ(after.Status().version, 3u);
+}
+
 TEST(RestartStrict, ASuccessorThatBecameReadyDuringTheShutdownTakesItsIntervalOver) {
   CoreScript before(RestartConfig(true));
   before.Join("a");
