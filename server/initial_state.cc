@@ -47,6 +47,8 @@ absl::Status StoreHere(const v1::ServerConfig& config, const RecoveryTools& tool
   content.params_digest = recovered.params_digest;
   content.params = tools.parameters->params();
   content.momentum = tools.parameters->momentum();
+  content.view = tools.parameters->view_values();
+  content.view_digest = recovered.state.view_digest;
   return store->Write(content).status();
 }
 

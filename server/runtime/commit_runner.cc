@@ -14,7 +14,9 @@ namespace {
   Log(LogLevel::kError, "commit_failed")
       .Add("round", round)
       .Add("reason", reason)
-      .Add("advice", "parameters in memory are unusable; start the server again, and if that fails alike, with --resume=CHECKPOINT");
+      .Add("advice",
+           "parameters in memory are unusable; start the server again, and if that fails alike, with "
+           "--resume=CHECKPOINT");
   std::abort();
 }
 
@@ -33,14 +35,16 @@ void CommitRunner::RunCommit(const CommitJob& job) {
   std::vector<CommitDelta> deltas;
   for (const Delta& delta : job.deltas) deltas.push_back({delta.payload->bytes(), delta.worker, delta.weight});
   ParameterStore& parameters = *tools_.parameters;
-  absl::StatusOr<CommitOutcome> outcome = ApplyCommit(deltas, job.step, settings_.combine, &parameters, tools_.pool);
+  absl::StatusOr<CommitOutcome> outcome =
+      ApplyCommit({job.round, deltas, job.step, job.method}, &parameters, tools_.pool);
   if (!outcome.ok()) EndProcess(job.round, outcome.status().message());
 
   CommitFinished finished;
   finished.event.round = job.round;
-  finished.event.params_digest = outcome->params_digest;
+  finished.event.params_digest = std::move(outcome->params_digest);
+  finished.event.view_digest = std::move(outcome->view_digest);
   finished.event.stats = std::move(outcome->stats);
-  finished.snapshot = parameters.Encode(job.round + 1, finished.event.params_digest, settings_.zstd_level, tools_.pool);
+  finished.payload = std::move(outcome->payload);
   CrashPoint("snapshot_ready");
   tools_.telemetry->OnCommit(tools_.clock->Now() - start);
   tools_.inbox->Post(std::move(finished));
@@ -54,6 +58,8 @@ void CommitRunner::RunCheckpoint(const CoreSnapshot& snapshot) {
   content.params_digest = parameters.ParamsDigest();
   content.params = parameters.params();
   content.momentum = parameters.momentum();
+  content.view = parameters.view_values();
+  content.view_digest = parameters.ViewDigest();
   absl::StatusOr<StoredCheckpoint> result = tools_.checkpoints->Write(content);
   tools_.telemetry->OnCheckpoint(result, tools_.clock->Now() - start);
   tools_.inbox->Post(CheckpointFinished{snapshot.version, std::move(result)});

@@ -11,9 +11,9 @@
 #include "common/base/clock.h"
 #include "common/base/ids.h"
 #include "common/base/parallel.h"
+#include "server/core/commit_method.h"
 #include "server/core/outer_schedule.h"
 #include "server/core/types.h"
-#include "server/kernels/robust_mean.h"
 #include "server/runtime/inbox.h"
 #include "server/runtime/parameter_store.h"
 #include "server/runtime/payload.h"
@@ -33,12 +33,8 @@ class CommitRunner {
     WorkPool* pool = nullptr;  // for the blocks of a job
     Inbox* inbox = nullptr;    // CommitFinished and CheckpointFinished go there
   };
-  struct Settings {
-    int zstd_level = 1;        // of the snapshot
-    CombineRule combine = {};  // how the deltas become one
-  };
 
-  CommitRunner(const Tools& tools, const Settings& settings) : tools_(tools), settings_(settings) {}
+  explicit CommitRunner(const Tools& tools) : tools_(tools) {}
 
   struct Delta {
     std::shared_ptr<const Payload> payload;
@@ -49,6 +45,7 @@ class CommitRunner {
     Round round = 0;
     std::vector<Delta> deltas;
     OuterStep step = {};
+    CommitMethod method = {};
   };
   // Turns the deltas into version round + 1; CommitFinished follows. A commit that fails half-way leaves parameters
   // that nobody may use: the process ends with one line then, and the next start goes on from the newest checkpoint.
@@ -65,7 +62,6 @@ class CommitRunner {
   void RunCheckpoint(const CoreSnapshot& snapshot);
 
   const Tools tools_;
-  const Settings settings_;
   WorkPool thread_{1};
 };
 

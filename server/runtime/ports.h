@@ -26,6 +26,8 @@ struct CheckpointContent {
   std::string params_digest;
   std::span<const float> params;    // exact parameters, layout order
   std::span<const float> momentum;  // outer momentum, layout order
+  std::span<const float> view;      // as every worker holds them; empty: the parameters are that
+  std::string view_digest;
 };
 
 struct StoredCheckpoint {

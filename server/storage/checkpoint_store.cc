@@ -77,14 +77,20 @@ absl::StatusOr<std::unique_ptr<FolderCheckpointStore>> FolderCheckpointStore::Op
 absl::StatusOr<StoredCheckpoint> FolderCheckpointStore::Write(const CheckpointContent& content) {
   AUTOLOCO_CHECK(content.params.size() == layout_.value_count());
   AUTOLOCO_CHECK(content.momentum.size() == layout_.value_count());
+  AUTOLOCO_CHECK(content.view.empty() || content.view.size() == layout_.value_count());
   const std::uint64_t inner_step = content.snapshot.inner_steps_done;
   const std::string& parent = state_->checkpoints_path();
   const std::string path = absl::StrCat(parent, "/", CheckpointName(inner_step));
-  const bool all_finite = AllFinite(content.params) && AllFinite(content.momentum);
+  const bool all_finite = AllFinite(content.params) && AllFinite(content.momentum) && AllFinite(content.view);
   const std::string digest = Digest128(content.params);
   if (digest != content.params_digest) {
     return absl::InternalError(absl::StrCat("parameters of version ", content.snapshot.version, ": want digest ",
                                             content.params_digest, ", got ", digest));
+  }
+
+  if (!content.view.empty() && Digest128(content.view) != content.view_digest) {
+    return absl::InternalError(absl::StrCat("view of version ", content.snapshot.version, ": want digest ",
+                                            content.view_digest, ", got ", Digest128(content.view)));
   }
 
   std::uint64_t bytes = 0;
@@ -115,8 +121,9 @@ absl::StatusOr<std::uint64_t> FolderCheckpointStore::WriteFiles(const Checkpoint
                                                        {"version", absl::StrCat(content.snapshot.version)}};
   AUTOLOCO_RETURN_IF_ERROR(SaveParameters(InFolder(folder, kModelParamsFile), layout_, content.params, metadata));
   CrashPoint("checkpoint_params");
-  const TensorValues momentum = {kMomentumTensor, {content.momentum.size()}, content.momentum};
-  AUTOLOCO_RETURN_IF_ERROR(WriteSafetensors(InFolder(folder, kOuterFile), {&momentum, 1}, metadata));
+  std::vector<TensorValues> outer = {{kMomentumTensor, {content.momentum.size()}, content.momentum}};
+  if (!content.view.empty()) outer.push_back({kViewTensor, {content.view.size()}, content.view});
+  AUTOLOCO_RETURN_IF_ERROR(WriteSafetensors(InFolder(folder, kOuterFile), outer, metadata));
   AUTOLOCO_RETURN_IF_ERROR(WriteFileAtomically(InFolder(folder, kModelConfigFile), ModelConfigText(shape_)));
   AUTOLOCO_RETURN_IF_ERROR(LinkHuggingFaceName(folder));
 
@@ -127,6 +134,8 @@ absl::StatusOr<std::uint64_t> FolderCheckpointStore::WriteFiles(const Checkpoint
   manifest.layout = layout_;
   manifest.params_digest = content.params_digest;
   manifest.momentum_digest = Digest128(content.momentum);
+  manifest.view_digest = content.view.empty() ? content.params_digest : content.view_digest;
+  manifest.has_view = !content.view.empty();
   manifest.all_finite = all_finite;
   std::uint64_t bytes = 0;
   for (const char* name : {kModelParamsFile, kOuterFile, kModelConfigFile}) {

@@ -13,7 +13,7 @@ constexpr MetricType kHistogram = MetricType::kHistogram;
 constexpr MetricSpec kCatalogue[] = {
     {Metric::kBuildInfo, "autoloco_build_info", kGauge, "", {"version", "commit"},
      "Always 1; says which build of the server this is."},
-    {Metric::kRunInfo, "autoloco_run_info", kGauge, "", {"run_id", "model", "codec"},
+    {Metric::kRunInfo, "autoloco_run_info", kGauge, "", {"run_id", "model", "codec", "broadcast_codec"},
      "Always 1; says which run this is."},
     {Metric::kVersion, "autoloco_version", kGauge, "", {},
      "Version of the global parameters: the number of rounds committed since the run began."},
@@ -86,6 +86,8 @@ constexpr MetricSpec kCatalogue[] = {
      "Tokens leased to workers since the run began, and what became of them."},
     {Metric::kLedgerOutstanding, "autoloco_ledger_outstanding_tokens", kGauge, "", {},
      "Leased tokens that nothing has become of yet: leased less applied, late, rejected, lost and unused."},
+    {Metric::kViewMismatches, "autoloco_view_mismatches_total", kCounter, "", {},
+     "Workers found to hold other values than the server had as that version; they take all of them again."},
     {Metric::kCheckpointLastSuccess, "autoloco_checkpoint_last_success_timestamp_seconds", kGauge, "seconds", {},
      "When the newest checkpoint of this process was complete, as Unix time."},
     {Metric::kCheckpointBytes, "autoloco_checkpoint_bytes", kGauge, "bytes", {}, "Size of that checkpoint."},

@@ -53,6 +53,7 @@ enum class Metric {
   kTokens,
   kLedgerTokens,
   kLedgerOutstanding,
+  kViewMismatches,
   kCheckpointLastSuccess,
   kCheckpointBytes,
   kCheckpointSeconds,

@@ -32,9 +32,7 @@ Lineage Checkers::NewLineage() {
   return residuals_.size() - 1;
 }
 
-void Checkers::OnStateLost(Lineage lineage) {
-  residuals_[lineage].allowed.push_back(TrainerState().residual);
-}
+void Checkers::OnStateLost(Lineage lineage) { residuals_[lineage].allowed.push_back(TrainerState().residual); }
 
 void Checkers::OnRestarted(Lineage lineage) { residuals_[lineage].allowed.push_back(residuals_[lineage].before); }
 
@@ -129,7 +127,7 @@ void Checkers::Durable(const server::RoundDecidedRecord& record) {
 
 void Checkers::Durable(const server::RoundCommittedRecord& record) {
   if (record.round + 1 < versions_.size()) {
-    if (versions_[record.round + 1] != record.params_digest) {
+    if (versions_[record.round + 1] != record.record.params_digest) {
       Violate("parameters", absl::StrCat("version ", record.round + 1, " was made anew, otherwise"));
     }
     return;
@@ -155,8 +153,8 @@ void Checkers::Durable(const server::RoundCommittedRecord& record) {
   const auto stats = ApplyStep(round_.decision->step, deltas, &parameters_);
   if (!stats.ok()) Violate("parameters", std::string(stats.status().message()));
   versions_.push_back(DigestOf(parameters_.values));
-  if (versions_.back() != record.params_digest) {
-    Violate("parameters", absl::StrCat("version ", record.round + 1, " has digest ", record.params_digest,
+  if (versions_.back() != record.record.params_digest) {
+    Violate("parameters", absl::StrCat("version ", record.round + 1, " has digest ", record.record.params_digest,
                                        ", the decision and the deltas give ", versions_.back()));
   }
   round_ = {};
@@ -215,8 +213,8 @@ void Checkers::Leaving(const server::SendWelcome& effect, const server::CoreStat
   if (session == sessions_.end()) return;
   const auto [it, first] = incarnations_.try_emplace(effect.incarnation, session->second);
   if (!first && it->second != session->second) {
-    Violate("fencing", absl::StrCat("incarnation ", effect.incarnation, " is ", it->second, "'s and ",
-                                    session->second, "'s"));
+    Violate("fencing",
+            absl::StrCat("incarnation ", effect.incarnation, " is ", it->second, "'s and ", session->second, "'s"));
   }
 }
 
@@ -232,8 +230,8 @@ void Checkers::Leaving(const server::SendAssignment& effect, const server::CoreS
   }
   const auto entry = state.round->entries.find(session->second);
   if (entry == state.round->entries.end() || !(entry->second.assignment == assignment)) {
-    Violate("durable", absl::StrCat("round ", assignment.round, ": ", session->second,
-                                    " was assigned what is not recorded"));
+    Violate("durable",
+            absl::StrCat("round ", assignment.round, ": ", session->second, " was assigned what is not recorded"));
   }
 }
 
@@ -249,9 +247,9 @@ void Checkers::Leaving(const server::AnswerPush& effect, const server::CoreState
   const server::RecordedPush* recorded = state.pushes.Find({push.sender.worker, push.round, push.fragment});
   const bool forgotten = push.round + server::PushRegister::kRoundsKept <= state.run.version;
   if (recorded == nullptr ? !forgotten : recorded->outcome != effect.outcome) {
-    Violate("durable", absl::StrCat(push.sender.worker.name, "#", push.sender.worker.incarnation, " round ", push.round,
-                                    " was answered ", server::PushOutcomeName(effect.outcome),
-                                    " before that was recorded"));
+    Violate("durable",
+            absl::StrCat(push.sender.worker.name, "#", push.sender.worker.incarnation, " round ", push.round,
+                         " was answered ", server::PushOutcomeName(effect.outcome), " before that was recorded"));
   }
 }
 

@@ -16,8 +16,7 @@ constexpr absl::Duration kTick = absl::Milliseconds(200);
 
 }  // namespace
 
-ServerNode::ServerNode(const Tools& tools)
-    : Process(tools.world), tools_(tools), dice_(tools.scenario->seed, 104) {}
+ServerNode::ServerNode(const Tools& tools) : Process(tools.world), tools_(tools), dice_(tools.scenario->seed, 104) {}
 
 void ServerNode::Start() {
   Begin();
@@ -41,6 +40,7 @@ void ServerNode::Start() {
   const auto& checkpoints = tools_.disk->checkpoints;
   fold_.checkpoint.reset();
   if (!checkpoints.empty()) fold_.checkpoint = checkpoints.rbegin()->first;
+  fold_.view_digest = snapshot_.digest;
   machine_ = std::make_unique<server::RoundMachine>(tools_.scenario->core, fold_, world()->now());
   storage_ = std::make_unique<StorageThread>(
       StorageThread::Tools{tools_.world, tools_.faults, tools_.trace, tools_.checkers, tools_.disk, tools_.bug},
@@ -418,14 +418,14 @@ void ServerNode::RunCommit(const server::StartCommit& commit) {
   }
   snapshot_ = {commit.round + 1, DigestOf(parameters_.values), parameters_.values};
   tools_.trace->Line("server", "commit", "round ", commit.round, " of ", deltas.size(), " digest ", snapshot_.digest);
-  Step(server::CommitDone{commit.round, snapshot_.digest, *stats});
+  Step(server::CommitDone{commit.round, snapshot_.digest, snapshot_.digest, *stats});
 }
 
 void ServerNode::RunCheckpoint(const server::StartCheckpoint& checkpoint) {
   const Version version = checkpoint.snapshot.version;
   if (snapshot_.version != version) {
-    tools_.checkers->Violate("checkpoint", absl::StrCat("of version ", version, ", the parameters are version ",
-                                                        snapshot_.version));
+    tools_.checkers->Violate("checkpoint",
+                             absl::StrCat("of version ", version, ", the parameters are version ", snapshot_.version));
   }
   if (tools_.faults->Strikes(Fault::kFailedCheckpoint)) {
     Step(server::CheckpointDone{version, absl::ResourceExhaustedError("no space left on device")});

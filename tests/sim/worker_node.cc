@@ -154,8 +154,8 @@ void WorkerNode::Do(const worker::SendProgress& effect) {
     progress.tokens_per_second = kBatch * kTokensPerSample / absl::ToDoubleSeconds(plan_.step_time);
   }
   if (effect.evaluation) {
-    progress.evaluation = server::EvaluationPart{effect.evaluation->version, effect.evaluation->loss_sum,
-                                                 effect.evaluation->tokens};
+    progress.evaluation =
+        server::EvaluationPart{effect.evaluation->version, effect.evaluation->loss_sum, effect.evaluation->tokens};
   }
   tools_.network->Send(stream_, server::ProgressReceived{0, SenderOf(effect.identity), progress});
 }
@@ -247,8 +247,6 @@ void WorkerNode::CallEnded(const OpenCall& open, const absl::Status& status, con
 void WorkerNode::Do(const worker::StartPull& effect) {
   server::PullOpened pull;
   pull.sender = SenderOf(effect.identity);
-  pull.current = !effect.version.has_value();
-  pull.version = effect.version.value_or(0);
   Call(effect, pull, kStallTimeout);
 }
 

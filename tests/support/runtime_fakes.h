@@ -65,15 +65,14 @@ struct FakePushCall final : PushCall {
 };
 
 struct FakePullCall final : PullCall {
-  void SendSnapshot(std::shared_ptr<const EncodedSnapshot> served,
-                    std::shared_ptr<std::atomic<std::uint64_t>> bytes_moved) override {
-    snapshot = std::move(served);
+  void Send(PullAnswer served, std::shared_ptr<std::atomic<std::uint64_t>> bytes_moved) override {
+    answer = std::move(served);
     moved = std::move(bytes_moved);
   }
   void Cut() override { ++cuts; }
   void End(const absl::Status& status) override { ended = status; }
 
-  std::shared_ptr<const EncodedSnapshot> snapshot;
+  std::optional<PullAnswer> answer;
   std::shared_ptr<std::atomic<std::uint64_t>> moved;
   int cuts = 0;
   std::optional<absl::Status> ended;
@@ -183,6 +182,8 @@ struct FakeCheckpointStore final : CheckpointStore {
     params_digest = content.params_digest;
     params.assign(content.params.begin(), content.params.end());
     momentum.assign(content.momentum.begin(), content.momentum.end());
+    view.assign(content.view.begin(), content.view.end());
+    view_digest = content.view_digest;
     return StoredCheckpoint{absl::StrCat("/checkpoints/", version), params.size() * sizeof(float)};
   }
 
@@ -191,6 +192,8 @@ struct FakeCheckpointStore final : CheckpointStore {
   std::string params_digest;
   std::vector<float> params;
   std::vector<float> momentum;
+  std::vector<float> view;
+  std::string view_digest;
 };
 
 }  // namespace autoloco::server
