@@ -68,18 +68,96 @@ TEST(WorkerMachineTest, AnotherAssignmentReplacesTheOneInWork) {
   ASSERT_EQ(script.Count<CancelWork>(), 1);
   EXPECT_EQ(script.Count<StartPull>(), 1);  // the base is in use until the engine has stopped
   script.EndWork(absl::CancelledError(""));
-  EXPECT_EQ(script.Last<StartPull>()->version, Version{1});
+  EXPECT_EQ(script.Count<StartPull>(), 2);
   script.EndPull(1, "d1");
   EXPECT_EQ(script.Last<StartTraining>()->assignment.round, 1u);
 }
 
-TEST(WorkerMachineTest, AnIntervalThatEndedJustBeforeItsCancellationIsDropped) {
+TEST(WorkerMachineTest, AnIntervalThatEndedJustBeforeItsCancellationIsNotEncoded) {
   MachineScript script;
   script.Start(0);
   script.Assign(IntervalOf(1));
   script.EndTraining();
+  EXPECT_EQ(script.Count<StartEncoding>(), 0);
+  EXPECT_EQ(script.Count<StartPull>(), 2);
+}
+
+TEST(WorkerMachineTest, ADeltaThatIsEncodedAfterItsCancellationIsDropped) {
+  MachineScript script;
+  script.Start(0);
+  script.Say(TrainingEnded{.round = 0, .status = absl::OkStatus(), .non_finite = ""});
+  ASSERT_EQ(script.Count<StartEncoding>(), 1);
+  EXPECT_EQ(script.machine().phase(), WorkerPhase::kPushing);
+  script.Assign(IntervalOf(1));
+  EXPECT_EQ(script.Count<CancelWork>(), 0);  // it ends by itself
+  EXPECT_EQ(script.Count<StartPull>(), 1);
+  script.EndEncoding();
   EXPECT_EQ(script.Count<StartPush>(), 0);
   EXPECT_EQ(script.Last<DropDelta>()->round, 0u);
+  EXPECT_EQ(script.Count<StartPull>(), 2);
+}
+
+TEST(WorkerMachineTest, ADeltaThatCannotBeEncodedExits1) {
+  MachineScript script;
+  script.Start(0);
+  script.Say(TrainingEnded{.round = 0, .status = absl::OkStatus(), .non_finite = ""});
+  script.Say(DeltaEncoded{.round = 0, .status = absl::InvalidArgumentError("block 0: not finite"), .digest = ""});
+  EXPECT_EQ(script.Count<StartPush>(), 0);
+  script.EndSession(absl::OkStatus());
+  EXPECT_EQ(script.Last<Finish>()->exit_code, kExitFailed);
+}
+
+// ------------------------------------------------------------------------------------------------ what is carried on
+
+// A worker that has sent the delta of round 0 and trains round 1.
+MachineScript InRoundOne(PushOutcome outcome) {
+  MachineScript script;
+  script.Start(0);
+  script.EndTraining();
+  EXPECT_FALSE(script.Last<StartEncoding>()->previous_counts);  // there is none
+  script.AnswerPush(outcome);
+  script.CloseRound(0);
+  script.Assign(IntervalOf(1));
+  script.EndPull(1, "d1");
+  return script;
+}
+
+TEST(WorkerMachineTest, WhatADeltaLeftIsCarriedOnWhereItCounts) {
+  for (const PushOutcome outcome : {PushOutcome::kAccepted, PushOutcome::kLate, PushOutcome::kStale,
+                                    PushOutcome::kNormOutlier, PushOutcome::kRoundAborted}) {
+    MachineScript script = InRoundOne(outcome);
+    script.EndTraining();
+    EXPECT_EQ(script.Last<StartEncoding>()->assignment, IntervalOf(1));
+    EXPECT_EQ(script.Last<StartEncoding>()->identity.incarnation, 1u);
+    EXPECT_EQ(script.Last<StartEncoding>()->previous_counts, outcome == PushOutcome::kAccepted);
+  }
+}
+
+TEST(WorkerMachineTest, WhatADeltaLeftIsCarriedOnOnce) {
+  MachineScript script = InRoundOne(PushOutcome::kAccepted);
+  script.Say(TrainingEnded{.round = 1, .status = absl::OkStatus(), .non_finite = ""});
+  EXPECT_TRUE(script.Last<StartEncoding>()->previous_counts);
+  Assignment other = IntervalOf(1);  // the round was aborted and opened again
+  other.first_sample = 1000;
+  script.Assign(other);
+  script.EndEncoding();
+  script.EndTraining();
+  EXPECT_EQ(script.Last<StartEncoding>()->assignment, other);
+  EXPECT_FALSE(script.Last<StartEncoding>()->previous_counts);  // that of the interval given up
+}
+
+TEST(WorkerMachineTest, ADeltaOfARoundThatWasAbortedDoesNotCount) {
+  MachineScript script;
+  script.Start(0);
+  script.EndTraining();
+  script.AnswerPush(PushOutcome::kAccepted);
+  script.Say(Aborted{.session = script.session(), .round = 0, .reason = "all gone"});
+  Assignment again = IntervalOf(0);
+  again.first_sample = 1000;
+  script.Assign(again);
+  script.EndTraining();
+  EXPECT_EQ(script.Last<StartEncoding>()->assignment, again);
+  EXPECT_FALSE(script.Last<StartEncoding>()->previous_counts);
 }
 
 TEST(WorkerMachineTest, ARoundThatClosesWithoutThisWorkerEndsItsInterval) {
@@ -90,7 +168,7 @@ TEST(WorkerMachineTest, ARoundThatClosesWithoutThisWorkerEndsItsInterval) {
   EXPECT_EQ(script.Noted(NoteKind::kDropped), 1);
   script.EndWork(absl::CancelledError(""));
   script.Assign(IntervalOf(1));
-  EXPECT_EQ(script.Last<StartPull>()->version, Version{1});
+  EXPECT_EQ(script.Count<StartPull>(), 2);
 }
 
 TEST(WorkerMachineTest, AbortCancelsAndTheSameRoundMayComeAgain) {
@@ -243,7 +321,6 @@ TEST(WorkerMachineTest, AnExpiredLeaseJoinsAnewInTheSameRun) {
   script.Welcome(2, 5);
   EXPECT_EQ(script.Count<Prepare>(), 1);  // the trainer is kept
   EXPECT_EQ(script.Last<StartPull>()->identity.incarnation, 2u);
-  EXPECT_EQ(script.Last<StartPull>()->held_digest, "digest");
   script.EndPull(5, "d5");
   EXPECT_EQ(script.Last<SendReady>()->identity.incarnation, 2u);
   EXPECT_EQ(script.Last<SendReady>()->version, 5u);
@@ -263,7 +340,7 @@ TEST(WorkerMachineTest, AnIntervalInWorkIsKeptWhenItIsAssignedAgain) {
   MachineScript script = Rejoined();
   EXPECT_EQ(script.Count<CancelWork>(), 0);
   EXPECT_TRUE(script.Last<StartPull>()->probe);  // the base is in use
-  script.EndPull(0, "digest");
+  script.EndProbe(true, 0, "digest");
   EXPECT_EQ(script.Last<SendReady>()->identity.incarnation, 2u);
   script.Assign(IntervalOf(0));
   script.EndTraining();
@@ -273,7 +350,7 @@ TEST(WorkerMachineTest, AnIntervalInWorkIsKeptWhenItIsAssignedAgain) {
 
 TEST(WorkerMachineTest, ADeltaOfTheOldIncarnationWaitsForItsAssignment) {
   MachineScript script = Rejoined();
-  script.EndPull(0, "digest");
+  script.EndProbe(true, 0, "digest");
   script.EndTraining();
   EXPECT_EQ(script.Count<StartPush>(), 0);
   script.Assign(IntervalOf(0));
@@ -301,7 +378,7 @@ TEST(WorkerMachineTest, ADeltaFromOtherParametersThanTheServersIsDropped) {
 
 TEST(WorkerMachineTest, ADeltaOfTheOldIncarnationThatIsNotAskedForIsDropped) {
   MachineScript script = Rejoined();
-  script.EndPull(0, "digest");
+  script.EndProbe(true, 0, "digest");
   script.EndTraining();
   script.CloseRound(0);
   script.Assign(IntervalOf(1));
@@ -311,7 +388,7 @@ TEST(WorkerMachineTest, ADeltaOfTheOldIncarnationThatIsNotAskedForIsDropped) {
 
 TEST(WorkerMachineTest, AnotherIntervalReplacesTheOneOfTheOldIncarnation) {
   MachineScript script = Rejoined();
-  script.EndPull(0, "digest");
+  script.EndProbe(true, 0, "digest");
   Assignment other = IntervalOf(0);
   other.first_sample = 400;
   script.Assign(other);
@@ -322,17 +399,26 @@ TEST(WorkerMachineTest, AnotherIntervalReplacesTheOneOfTheOldIncarnation) {
 
 TEST(WorkerMachineTest, OtherParametersUnderTheSameVersionEndTheInterval) {
   MachineScript script = Rejoined();
-  script.Say(PullEnded{.ticket = script.Last<StartPull>()->ticket,
-                       .status = absl::OkStatus(),
-                       .version = 0,
-                       .digest = "other",
-                       .differs = true});
+  script.EndProbe(false, 0, "");
   EXPECT_EQ(script.Count<CancelWork>(), 1);
   EXPECT_EQ(script.Count<SendReady>(), 1);
   script.EndWork(absl::CancelledError(""));
   EXPECT_FALSE(script.Last<StartPull>()->probe);
   script.EndPull(0, "other");
   EXPECT_EQ(script.Count<SendReady>(), 2);
+}
+
+// The probe was answered when the interval it was about had ended: its delta goes with it.
+TEST(WorkerMachineTest, OtherParametersUnderTheSameVersionDropTheDeltaThatWaits) {
+  MachineScript script = Rejoined();
+  script.EndTraining();
+  script.EndProbe(false, 0, "");
+  EXPECT_EQ(script.Count<DropDelta>(), 1);
+  EXPECT_FALSE(script.Last<StartPull>()->probe);
+  script.EndPull(0, "other");
+  script.Assign(IntervalOf(0));
+  EXPECT_EQ(script.Count<StartPush>(), 0);
+  EXPECT_EQ(script.Count<StartTraining>(), 2);
 }
 
 TEST(WorkerMachineTest, ARoundThatMovedOnEndsTheIntervalOfTheOldIncarnation) {
@@ -449,7 +535,7 @@ TEST(WorkerMachineTest, WhereLateDeltasCountAnIntervalGoesOnPastItsRound) {
   script.AnswerPush(PushOutcome::kAccepted, "late: it counts in round 1");
   script.CloseRound(1);
   script.Assign(IntervalOf(2));
-  EXPECT_EQ(script.Last<StartPull>()->version, 2u);
+  EXPECT_EQ(script.Count<StartPull>(), 2);
   script.EndPull(2, "digest");
   script.CloseRound(2);
   EXPECT_EQ(script.Count<CancelWork>(), 0);
@@ -503,8 +589,47 @@ TEST(WorkerMachineTest, APartThatComesTooLateIsNotSent) {
   script.Say(StopRequested{.reason = "SIGTERM"});
   script.RunTimers(absl::Seconds(6));
   script.EndTraining();
+  EXPECT_EQ(script.Count<StartEncoding>(), 0);
   EXPECT_EQ(script.Count<StartPush>(), 0);
-  EXPECT_EQ(script.Last<DropDelta>()->round, 0u);
+}
+
+// The interval is whole, strict run or not; only what became of the last delta is still to be learned.
+TEST(WorkerMachineTest, StopAfterTheIntervalSendsIt) {
+  for (const bool encoding : {true, false}) {
+    MachineScript script = InRoundOne(PushOutcome::kAccepted);
+    script.Say(TrainingEnded{.round = 1, .status = absl::OkStatus(), .non_finite = ""});
+    if (!encoding) script.EndEncoding();
+    script.Say(StopRequested{.reason = "SIGTERM"});
+    EXPECT_EQ(script.Count<SendGoodbye>(), 0);
+    if (encoding) script.EndEncoding();
+    ASSERT_EQ(script.Count<StartPush>(), 2);
+    script.AnswerPush(PushOutcome::kAccepted);
+    EXPECT_EQ(script.Count<SendGoodbye>(), 1);
+  }
+}
+
+TEST(WorkerMachineTest, StopWhileTheLastDeltaIsInDoubtAsksForItFirst) {
+  MachineScript script;
+  script.Start(0);
+  script.EndTraining();
+  script.FailPush(kBroken);
+  script.CloseRound(0);
+  script.Assign(IntervalOf(1));
+  script.EndPull(1, "d1");
+  script.EndTraining();
+  EXPECT_EQ(script.Count<StartEncoding>(), 1);
+  script.Say(StopRequested{.reason = "SIGTERM"});
+  script.RunTimers(absl::Seconds(1));
+  ASSERT_EQ(script.Count<AskPushStatus>(), 1);
+  script.Say(PushStatusEnded{.ticket = script.Last<AskPushStatus>()->ticket,
+                             .status = absl::OkStatus(),
+                             .known = true,
+                             .outcome = PushOutcome::kAccepted,
+                             .reason = ""});
+  EXPECT_EQ(script.Count<StartEncoding>(), 2);
+  script.EndEncoding();
+  EXPECT_EQ(script.Last<StartPush>()->round, 1u);
+  EXPECT_TRUE(script.Last<StartPush>()->leaving);
 }
 
 TEST(WorkerMachineTest, StopInTheEvaluationSaysGoodbye) {
