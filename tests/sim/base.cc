@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/codec/delta_codec.h"
 #include "tests/sim/convert.h"
 
 namespace autoloco::sim {
