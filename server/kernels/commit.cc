@@ -101,6 +101,7 @@ class Pass {
     const std::size_t n = BlockSize(buffers_.params.size(), block);
     result.error = Combine(block, n, &scratch);
     if (!result.error.ok()) return;
+    if (buffers_.block_guard != nullptr) buffers_.block_guard->BeforeChange(block);
     float* const view = buffers_.view.empty() ? nullptr : buffers_.view.data() + begin;
     result.sums = kernels_.Apply(
         scalars_, {scratch.sum.data(), buffers_.momentum.data() + begin, buffers_.params.data() + begin, view, n});

@@ -37,12 +37,22 @@ class ViewGuard {
   virtual void Change(std::size_t block, absl::FunctionRef<void()> change) = 0;
 };
 
+// Whoever still needs the vectors as they were before the commit.
+class BlockGuard {
+ public:
+  virtual ~BlockGuard() = default;
+  // Returns when block `block` of all vectors may be changed. Called once a block, before anything of it changes, by
+  // any thread; it may block.
+  virtual void BeforeChange(std::size_t block) = 0;
+};
+
 // The vectors of the run, in layout order, changed in place. None overlaps another.
 struct CommitBuffers {
   std::span<float> params;
   std::span<float> momentum;
-  std::span<float> view;            // empty: the parameters are the view
-  ViewGuard* view_guard = nullptr;  // null: nobody reads the view meanwhile
+  std::span<float> view;              // empty: the parameters are the view
+  ViewGuard* view_guard = nullptr;    // null: nobody reads the view meanwhile
+  BlockGuard* block_guard = nullptr;  // null: nobody needs the old values
 };
 
 struct CommitInputs {

@@ -77,7 +77,8 @@ absl::StatusOr<CommitOutcome> ApplyCommit(const CommitWork& work, ParameterStore
   AUTOLOCO_ASSIGN_OR_RETURN(
       CommitResult result,
       Commit({contributions, ToCoefficients(work.step, work.method), broadcast},
-             {parameters->params(), parameters->momentum(), parameters->view_values(), parameters->view().get()},
+             {parameters->params(), parameters->momentum(), parameters->view_values(), parameters->view().get(),
+              work.guard},
              pool));
   if (!result.statistics.finite) {
     return absl::OutOfRangeError("the outer step gave values that are not finite: the run diverged");

@@ -30,6 +30,7 @@ struct CommitWork {
   std::span<const CommitDelta> deltas;
   OuterStep step = {};
   CommitMethod method = {};
+  BlockGuard* guard = nullptr;  // of whoever still reads version `round`; null: nobody
 };
 
 struct CommitOutcome {

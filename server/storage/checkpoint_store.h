@@ -50,8 +50,18 @@ class FolderCheckpointStore final : public CheckpointStore {
   FolderCheckpointStore(const StateFolder* state, const DecoderShape& shape, Layout layout, std::uint32_t keep)
       : state_(state), shape_(shape), layout_(std::move(layout)), keep_(keep) {}
 
-  absl::StatusOr<std::uint64_t> WriteFiles(const CheckpointContent& content, bool all_finite,
+  // What a pass over the vectors finds.
+  struct Summary {
+    std::string params_digest;
+    std::string momentum_digest;
+    std::string view_digest;
+    bool all_finite = true;
+  };
+
+  absl::StatusOr<Summary> WriteVectors(const CheckpointContent& content, const std::string& folder) const;
+  absl::StatusOr<std::uint64_t> WriteTexts(const CheckpointContent& content, const Summary& summary,
                                            const std::string& folder) const;
+  std::map<std::string, std::string> Metadata(Version version) const;
   void RemoveOld();
 
   const StateFolder* const state_;

@@ -51,6 +51,8 @@ constexpr MetricSpec kCatalogue[] = {
      "Time from the first delta of a round to the last."},
     {Metric::kCommitSeconds, "autoloco_commit_seconds", kHistogram, "seconds", {},
      "Time that turning a round's deltas into the next version took."},
+    {Metric::kCommitHeldUp, "autoloco_commit_held_up_seconds_total", kCounter, "seconds", {},
+     "Time in which commits waited for a checkpoint of the version before them."},
     {Metric::kTransferSeconds, "autoloco_transfer_seconds", kHistogram, "seconds", {"direction"},
      "Time of one whole transfer of a delta (push) or of parameters (pull)."},
     {Metric::kWireBytes, "autoloco_wire_bytes_total", kCounter, "bytes", {"direction"},

@@ -34,6 +34,7 @@ enum class Metric {
   kRoundSeconds,
   kRoundWaitSeconds,
   kCommitSeconds,
+  kCommitHeldUp,
   kTransferSeconds,
   kWireBytes,
   kRawBytes,

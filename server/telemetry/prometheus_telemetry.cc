@@ -186,8 +186,9 @@ void PrometheusTelemetry::OnTransfer(Direction direction, std::uint64_t wire_byt
   registry_->Observe(Metric::kTransferSeconds, labels, absl::ToDoubleSeconds(duration));
 }
 
-void PrometheusTelemetry::OnCommit(absl::Duration duration) {
+void PrometheusTelemetry::OnCommit(absl::Duration duration, absl::Duration held_up) {
   registry_->Observe(Metric::kCommitSeconds, {}, absl::ToDoubleSeconds(duration));
+  registry_->Add(Metric::kCommitHeldUp, {}, absl::ToDoubleSeconds(held_up));
 }
 
 void PrometheusTelemetry::OnCheckpoint(const absl::StatusOr<StoredCheckpoint>& result, absl::Duration duration) {

@@ -15,8 +15,8 @@ std::string KeyText(const server::PushKey& key) {
 }  // namespace
 
 Checkers::Checkers(const Scenario& scenario, Trace* trace) : scenario_(scenario), trace_(trace) {
-  parameters_.values = InitialValues(scenario.data_seed);
-  versions_.push_back(DigestOf(parameters_.values));
+  parameters_ = InitialParameters(scenario.data_seed, scenario.core.method);
+  versions_.push_back({DigestOf(parameters_.values), DigestOf(parameters_.View())});
 }
 
 void Checkers::Violate(const char* checker, const std::string& text) {
@@ -40,9 +40,9 @@ void Checkers::OnTrained(const std::string& worker, Lineage lineage, const Delta
   const Round round = delta.assignment.round;
   if (round >= versions_.size()) {
     Violate("base", absl::StrCat(worker, " trained round ", round, ", whose version is not durable"));
-  } else if (versions_[round] != delta.base_digest) {
+  } else if (versions_[round].view != delta.base_digest) {
     Violate("base", absl::StrCat(worker, " trained round ", round, " from ", delta.base_digest,
-                                 ", the server's version has ", versions_[round]));
+                                 ", the server's version has ", versions_[round].view));
   }
   const std::vector<Values>& allowed = residuals_[lineage].allowed;
   if (std::find(allowed.begin(), allowed.end(), delta.before.residual) == allowed.end()) {
@@ -126,8 +126,9 @@ void Checkers::Durable(const server::RoundDecidedRecord& record) {
 }
 
 void Checkers::Durable(const server::RoundCommittedRecord& record) {
+  const Digests recorded = {record.record.params_digest, record.record.view_digest};
   if (record.round + 1 < versions_.size()) {
-    if (versions_[record.round + 1] != record.record.params_digest) {
+    if (versions_[record.round + 1] != recorded) {
       Violate("parameters", absl::StrCat("version ", record.round + 1, " was made anew, otherwise"));
     }
     return;
@@ -150,12 +151,13 @@ void Checkers::Durable(const server::RoundCommittedRecord& record) {
     Violate("ledger", absl::StrCat("round ", record.round, " books ", record.record.tokens, " tokens, trained were ",
                                    tokens_applied_ - tokens_before));
   }
-  const auto stats = ApplyStep(round_.decision->step, deltas, &parameters_);
+  const auto stats = ApplyStep(round_.decision->step, round_.decision->method, deltas, &parameters_, nullptr);
   if (!stats.ok()) Violate("parameters", std::string(stats.status().message()));
-  versions_.push_back(DigestOf(parameters_.values));
-  if (versions_.back() != record.record.params_digest) {
-    Violate("parameters", absl::StrCat("version ", record.round + 1, " has digest ", record.record.params_digest,
-                                       ", the decision and the deltas give ", versions_.back()));
+  versions_.push_back({DigestOf(parameters_.values), DigestOf(parameters_.View())});
+  if (versions_.back() != recorded) {
+    Violate("parameters",
+            absl::StrCat("version ", record.round + 1, " has digests ", recorded.params, " ", recorded.view,
+                         ", the decision and the deltas give ", versions_.back().params, " ", versions_.back().view));
   }
   round_ = {};
 }
@@ -262,6 +264,11 @@ void Checkers::Leaving(const server::AnswerPushStatus& effect, const server::Cor
 void Checkers::Leaving(const server::ServePull& effect, const server::CoreState& state) {
   Answered(effect.ticket, "pull");
   CheckVersionDurable("pull", effect.version, state);
+  if (effect.form != server::PullForm::kLive && effect.version < versions_.size() &&
+      effect.view_digest != versions_[effect.version].view) {
+    Violate("pull", absl::StrCat("version ", effect.version, " is said to have digest ", effect.view_digest,
+                                 ", it has ", versions_[effect.version].view));
+  }
 }
 
 void Checkers::Leaving(const server::RefusePull& effect, const server::CoreState&) { Answered(effect.ticket, "pull"); }

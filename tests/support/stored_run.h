@@ -57,10 +57,9 @@ class StoredRun {
       content.snapshot.version = round + 1;
       content.snapshot.inner_steps_done = (round + 1) * 10;
       content.params_digest = parameters->ParamsDigest();
-      content.params = parameters->params();
-      content.momentum = parameters->momentum();
-      content.view = parameters->view_values();
       content.view_digest = parameters->ViewDigest();
+      CheckpointReader vectors({parameters->params(), parameters->momentum(), parameters->view_values()});
+      content.vectors = &vectors;
       ASSERT_TRUE((*store)->Write(content).ok());
     }
     RoundOpenedRecord open;

@@ -111,7 +111,7 @@ void ServerClient::AskPushStatus(Ticket ticket, const Identity& identity, Round 
 void ServerClient::CancelPush(Ticket ticket) { CancelTransfer(ticket); }
 
 void ServerClient::Pull(const PullJob& job, Transfer* transfer) {
-  PullEnded ended{.ticket = job.ticket, .status = absl::OkStatus(), .version = 0, .digest = "", .differs = false};
+  PullEnded ended{.ticket = job.ticket, .status = absl::OkStatus(), .probe = job.probe};
   absl::StatusOr<std::shared_ptr<v1::ParameterServer::Stub>> stub = pull_bulk_.Get();
   if (stub.ok()) {
     ended = RunPull(stub->get(), options_.worker, job, transfer);

@@ -68,11 +68,10 @@ class CheckpointStoreTest : public ::testing::Test {
     content.snapshot.version = inner_step / 5;
     content.snapshot.inner_steps_done = inner_step;
     content.snapshot.evaluations = {{0, 0, 5.5, 100}};
-    content.params = params_;
-    content.momentum = momentum_;
-    content.params_digest = Digest128(content.params);
-    content.view = view_;
-    content.view_digest = Digest128(content.view);
+    content.params_digest = Digest128(params_);
+    if (!view_.empty()) content.view_digest = Digest128(view_);
+    CheckpointReader vectors({params_, momentum_, view_});
+    content.vectors = &vectors;
     return store_->Write(content);
   }
 
@@ -252,9 +251,9 @@ TEST_F(CheckpointStoreTest, ADigestThatDoesNotFitIsNotWritten) {
   ASSERT_TRUE(Write(25).ok());
   CheckpointContent content;
   content.snapshot.inner_steps_done = 30;
-  content.params = params_;
-  content.momentum = momentum_;
   content.params_digest = "0123";
+  CheckpointReader vectors({params_, momentum_, view_});
+  content.vectors = &vectors;
   EXPECT_EQ(store_->Write(content).status().code(), absl::StatusCode::kInternal);
   EXPECT_THAT(Names(), ElementsAre(CheckpointName(25)));
 }

@@ -142,7 +142,7 @@ TEST_F(PrometheusTelemetryTest, CountsARound) {
   round.record.statistics.agreement = 0.25;
   round.record.statistics.noise_steps = 60;
   telemetry_->OnRoundCommitted(round);
-  telemetry_->OnCommit(absl::Seconds(2));
+  telemetry_->OnCommit(absl::Seconds(2), absl::Milliseconds(250));
   const std::string scrape = Scrape();
   EXPECT_EQ(ValueOf(scrape, "autoloco_rounds_total{outcome=\"committed\"}"), "1");
   EXPECT_EQ(ValueOf(scrape, "autoloco_round_participants"), "2");
@@ -326,7 +326,7 @@ TEST_F(PrometheusTelemetryTest, WorksWithoutAnEndpoint) {
   options_.listen = "";
   Create();
   EXPECT_EQ(telemetry_->port(), 0);
-  telemetry_->OnCommit(absl::Seconds(1));
+  telemetry_->OnCommit(absl::Seconds(1), absl::ZeroDuration());
   telemetry_->OnStatus(RunStatus());
 }
 
@@ -340,7 +340,7 @@ TEST_F(PrometheusTelemetryTest, PromtoolFindsNothingToSay) {
   round.record.statistics.agreement = 0.5;
   round.record.statistics.noise_steps = 25;
   telemetry_->OnRoundCommitted(round);
-  telemetry_->OnCommit(absl::Seconds(1));
+  telemetry_->OnCommit(absl::Seconds(1), absl::ZeroDuration());
   telemetry_->OnTransfer(Direction::kPush, 1, 1, absl::Seconds(1));
   telemetry_->OnEvaluation({});
   telemetry_->OnCheckpoint(StoredCheckpoint{"x", 1}, absl::Seconds(1));
