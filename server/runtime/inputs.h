@@ -12,7 +12,7 @@
 #include "common/base/ids.h"
 #include "server/core/events.h"
 #include "server/runtime/calls.h"
-#include "server/runtime/encoded_snapshot.h"
+#include "server/runtime/encoded_payload.h"
 #include "server/runtime/ports.h"
 
 namespace autoloco::server {
@@ -109,7 +109,7 @@ struct EvictParked {
 // ---------------------------------------------------------------------------------------------------- slow work
 struct CommitFinished {
   CommitDone event;
-  std::shared_ptr<const EncodedSnapshot> snapshot;  // of the new version
+  std::shared_ptr<const EncodedPayload> payload;  // what is sent of the new version
 };
 struct CheckpointFinished {
   Version version = 0;
@@ -137,11 +137,11 @@ struct CloseCalls {};
 // The loop thread returns. Last input.
 struct StopLoop {};
 
-using Input = std::variant<CallRejected, SessionOpened, SessionRead, SessionMalformed, SessionEnded, SessionWritten,
-                           PushStarted, PushHeaderRead, PushMalformed, PushPayloadEnded, PushAbandoned, PushChecked,
-                           PullParked, PullEnded, PushStatusParked, StatusParked, RoundsParked, EvictParked,
-                           CommitFinished, CheckpointFinished, RecordsStored, StorageTrouble, StorageGaveUp,
-                           ShutdownAsked, CloseCalls, StopLoop>;
+using Input =
+    std::variant<CallRejected, SessionOpened, SessionRead, SessionMalformed, SessionEnded, SessionWritten, PushStarted,
+                 PushHeaderRead, PushMalformed, PushPayloadEnded, PushAbandoned, PushChecked, PullParked, PullEnded,
+                 PushStatusParked, StatusParked, RoundsParked, EvictParked, CommitFinished, CheckpointFinished,
+                 RecordsStored, StorageTrouble, StorageGaveUp, ShutdownAsked, CloseCalls, StopLoop>;
 
 }  // namespace autoloco::server
 
