@@ -154,6 +154,7 @@ class RoundMachine::Impl {
   void EndRound();
   bool IsMissing(const std::string& name, const RoundEntry& entry) const;
   void BeginEvaluation(std::uint32_t parts);
+  void TakeEvaluation(const WorkerId& worker, EvaluationPart part);
   void FinishEvaluation();
 
   // round_machine_elastic.cc

@@ -25,7 +25,7 @@ server::CoreConfig DrawCore(bool strict, std::uint32_t rounds, std::uint32_t wor
   core.batch_size = kBatch;
   core.tokens_per_sample = kTokensPerSample;
   core.shared_data = dice->Chance(0.5);
-  core.evaluate = dice->Chance(0.5);
+  core.evaluation_windows = dice->Chance(0.5) ? 512 : 0;
   core.strict = strict;
   core.speed.matched = !strict;
   core.speed.tokens_per_step = kBatch * kTokensPerSample;
