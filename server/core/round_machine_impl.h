@@ -229,7 +229,7 @@ class RoundMachine::Impl {
   PushRegister register_;
   TokenLedger ledger_;
   EvaluationBook evaluations_;
-  WorkerSpeeds speeds_;                       // learned anew after a restart
+  WorkerSpeeds speeds_;
   std::map<std::string, double> last_shares_;  // of the last commit, by worker
   std::map<std::string, LateWork> carried_;    // from the last round to the next one
 

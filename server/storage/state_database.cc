@@ -11,7 +11,7 @@
 namespace autoloco::server {
 namespace {
 
-constexpr std::uint64_t kSchemaVersion = 1;
+constexpr std::uint64_t kSchemaVersion = 2;
 
 const std::string& SchemaSql() {
   static const std::string& sql = *new std::string(absl::StrCat(

@@ -336,6 +336,28 @@ TEST_F(RoundMachineElasticTest, EvictionNeedsAName) {
   EXPECT_EQ(script_->Last<AnswerEvict>()->status.code(), absl::StatusCode::kNotFound);
 }
 
+TEST_F(RoundMachineElasticTest, SpeedsSurviveARestart) {
+  Start(ElasticConfig(), {"a", "b", "c", "d"});
+  script_->Advance(absl::Seconds(20));
+  for (const char* name : {"a", "b", "c"}) Push(name, 1);
+  script_->Advance(absl::Seconds(60));
+  Push("d", 4);
+  script_->Commit();
+  ASSERT_EQ(script_->AssignmentOf("d").inner_steps, 5u);
+  for (const char* name : {"a", "b", "c", "d"}) Push(name, 0);  // says nothing of speed
+  ASSERT_TRUE(script_->CommitAsked());
+  CoreScript after(ElasticConfig(), script_->StateAfter(script_->records().size()), *script_);
+  EXPECT_EQ(after.Status().workers[3].step_seconds, 4);
+  for (const char* name : {"a", "b", "c", "d"}) after.Reconnect(name);
+  after.Commit();
+  for (const char* name : {"a", "b", "c"}) EXPECT_EQ(after.AssignmentOf(name).inner_steps, 20u);
+  EXPECT_EQ(after.AssignmentOf("d").inner_steps, 5u);
+  // Nor does a new life of the worker begin without.
+  after.Hello("d");
+  after.Ready("d");
+  EXPECT_EQ(after.machine().DurableState().members.at("d").step_seconds, 4);
+}
+
 // What came before the restart has no time any more: those that reconnect are not cut off by it.
 TEST_F(RoundMachineElasticTest, ARestoredRoundHasNoLearnedDeadline) {
   Start(ElasticConfig(), {"a", "b", "c", "d"});

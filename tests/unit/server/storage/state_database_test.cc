@@ -108,7 +108,7 @@ std::vector<Record> AllKinds() {
   finishing.round.finishing = true;
   return {Progress(7),
           MemberRecord{"dc1", {1, true, true, Reason::kJoined, "", 0}},
-          MemberRecord{"dc2", {2, true, false, Reason::kReconnected, "text \"quoted\"", 1234567}},
+          MemberRecord{"dc2", {2, true, false, Reason::kReconnected, "text \"quoted\"", 1234567, 0.125, 3.5}},
           MemberRecord{"dc3", {3, false, false, Reason::kLeaseExpired, "", 0}},
           Opened(7, 0),
           Leased(7, 0, "dc1", LeaseFate::kOutstanding),
