@@ -218,12 +218,11 @@ void RoundMachine::Impl::AbortRound() {
   phase_ = RunPhase::kWaiting;
 }
 
-// Nothing can come any more of what a life of this worker was given, but for a delta that waits for the commit and for
-// the open round.
+// Nothing can come any more of what a life of this worker was given, but for what the open round may count: a delta that
+// waits for the commit, or is on its way.
 void RoundMachine::Impl::LoseLeasesOf(const std::string& worker) {
   const auto it = round_.entries.find(worker);
-  const bool waits = it != round_.entries.end() && it->second.delivered;
-  ledger_.LoseBefore(waits ? it->second.assignment.round : state_.version, worker);
+  ledger_.LoseBefore(it == round_.entries.end() ? state_.version : it->second.assignment.round, worker);
 }
 
 // The tokens of a round that was committed. Those of workers that may still deliver stay out.

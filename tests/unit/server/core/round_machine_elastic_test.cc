@@ -290,6 +290,25 @@ TEST_F(RoundMachineElasticTest, NobodyWaitsForLateWorkAndItEndsAtItsLimit) {
   EXPECT_EQ(LastOutcome(), PushOutcome::kStale);
 }
 
+TEST_F(RoundMachineElasticTest, ALateDeltaThatWasOnItsWayWhenItsWorkerLeftIsBookedAsApplied) {
+  CoreConfig config = ElasticConfig();
+  config.late.apply = true;
+  Start(config, {"a", "b", "c", "d"});
+  script_->Advance(absl::Seconds(10));
+  for (const char* name : {"a", "b", "c"}) Push(name);
+  script_->RunTimers(absl::Seconds(1));
+  script_->Commit();
+  const Ticket ticket = script_->OpenPush("d", 0, "d", 20);
+  script_->Say(EvictAsked{900, "d", false});
+  script_->Say(PushVerified{ticket, absl::OkStatus(), true, ""});
+  EXPECT_EQ(LastOutcome(), PushOutcome::kAccepted);
+  for (const char* name : {"a", "b", "c"}) Push(name);
+  script_->Commit();
+  EXPECT_EQ(script_->Last<RoundCommitted>()->applied, 4u);
+  EXPECT_EQ(script_->Status().ledger.applied, 7u * 200);
+  EXPECT_EQ(script_->Status().ledger.lost, 0u);
+}
+
 TEST_F(RoundMachineElasticTest, LateWorkOfALostWorkerIsGone) {
   CoreConfig config = ElasticConfig();
   config.late.apply = true;
