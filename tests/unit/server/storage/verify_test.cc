@@ -39,7 +39,7 @@ class VerifyTest : public ::testing::Test {
   }
   void Sql(const char* sql) {
     auto database =
-        Database::Open(absl::StrCat(state_dir_, "/", kStateDatabaseFile), Database::Mode::kReadWrite, {1, ""});
+        Database::Open(absl::StrCat(state_dir_, "/", kStateDatabaseFile), Database::Mode::kReadWrite, {2, ""});
     ASSERT_TRUE(database.ok()) << database.status();
     ASSERT_TRUE(database->Execute(sql).ok());
   }
