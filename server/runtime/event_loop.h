@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -108,7 +109,7 @@ class EventLoop {
   CallTable calls_;
   EffectRunner runner_;
   std::string checkpoint_;
-  absl::Status storage_;  // of the last attempt
+  std::map<StorageTask, absl::Status> trouble_;  // of the last attempts at what cannot be done
   std::optional<RunFinished> gave_up_;
   bool stopping_ = false;
   Instant timers_from_;  // no TimerFired before
