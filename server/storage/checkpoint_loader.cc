@@ -18,6 +18,8 @@
 namespace autoloco::server {
 namespace {
 
+constexpr char kDamagedPrefix[] = "damaged-";
+
 // What the disk can do to a checkpoint, as against what the operator can do.
 bool IsDamage(const absl::Status& status) {
   return absl::IsDataLoss(status) || absl::IsNotFound(status) || absl::IsInvalidArgument(status);
@@ -112,6 +114,12 @@ absl::Status SetAsideNewer(const StateFolder& state, std::uint64_t inner_step) {
   return SyncFolder(state.checkpoints_path());
 }
 
+absl::Status SetAsideDamaged(const StateFolder& state) {
+  AUTOLOCO_ASSIGN_OR_RETURN(const std::vector<CheckpointFolder> found, ListCheckpoints(state.checkpoints_path()));
+  for (const CheckpointFolder& folder : found) AUTOLOCO_RETURN_IF_ERROR(SetAside(state, folder, kDamagedPrefix));
+  return SyncFolder(state.checkpoints_path());
+}
+
 absl::StatusOr<LoadedCheckpoint> LoadNewestCheckpoint(const StateFolder& state, const Layout& layout,
                                                       std::span<float> params, std::span<float> momentum) {
   AUTOLOCO_CHECK(params.size() == layout.value_count());
@@ -144,7 +152,7 @@ absl::StatusOr<LoadedCheckpoint> LoadNewestCheckpoint(const StateFolder& state, 
     const std::string error(loaded.status().message());
     Log(LogLevel::kWarning, "checkpoint_damaged").Add("path", folder.path).Add("error", error);
     if (first_error.empty()) first_error = error;
-    passed.push_back({folder, "damaged-"});
+    passed.push_back({folder, kDamagedPrefix});
   }
   if (!not_finite.empty()) return LoadCheckpoint(not_finite, state.run_id(), layout, params, momentum);
   return absl::DataLossError(absl::StrCat("none of the ", found.size(), " checkpoints in ", state.checkpoints_path(),
