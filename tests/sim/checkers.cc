@@ -101,6 +101,12 @@ void Checkers::Durable(const server::PushRecord& record) {
   }
 }
 
+// A delta counts in its own round, or a little later where the run says so.
+bool Checkers::MayCount(Round round, Round decided) const {
+  const server::LateSettings& late = scenario_.core.late;
+  return round <= decided && decided - round <= (late.apply ? late.versions_max : 0);
+}
+
 void Checkers::Durable(const server::RoundDecidedRecord& record) {
   const server::StartCommit& decision = record.decision;
   if (round_.decision && !(*round_.decision == decision)) {
@@ -111,7 +117,7 @@ void Checkers::Durable(const server::RoundDecidedRecord& record) {
   for (const server::StartCommit::Contribution& contribution : decision.contributions) {
     const server::PushKey& key = contribution.push;
     const auto it = sent_.find(key);
-    if (it == sent_.end() || !it->second.accepted || key.round != decision.round) {
+    if (it == sent_.end() || !it->second.accepted || !MayCount(key.round, decision.round)) {
       Violate("decision", absl::StrCat("round ", decision.round, " counts ", KeyText(key), ", which was not accepted"));
     } else if (it->second.applied) {
       Violate("twice", absl::StrCat(KeyText(key), " counts a second time, in round ", decision.round));
@@ -264,6 +270,20 @@ void Checkers::Leaving(const server::AnswerPushStatus& effect, const server::Cor
 void Checkers::Leaving(const server::ServePull& effect, const server::CoreState& state) {
   Answered(effect.ticket, "pull");
   CheckVersionDurable("pull", effect.version, state);
+}
+
+void Checkers::OnEvictionAnswered(const std::string& worker, bool evicted, const absl::Status& status,
+                                  const server::CoreState& state) {
+  const auto member = state.members.find(worker);
+  const bool is_out = member != state.members.end() && member->second.reason == server::Reason::kEvicted;
+  if (status.ok() && is_out != evicted) {
+    Violate("durable", absl::StrCat(worker, evicted ? " was said to be evicted" : " was said to be let in again",
+                                    ", and no record of it is durable"));
+  }
+}
+
+void Checkers::Leaving(const server::AnswerEvict& effect, const server::CoreState&) {
+  Answered(effect.ticket, "eviction");
 }
 
 void Checkers::Leaving(const server::RefusePull& effect, const server::CoreState&) { Answered(effect.ticket, "pull"); }

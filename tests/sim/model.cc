@@ -45,7 +45,7 @@ Values InitialValues(std::uint64_t seed) {
 std::string DigestOf(const Values& values) { return Digest128(std::span<const float>(values)); }
 
 Delta TrainInterval(const Values& base, const worker::Assignment& assignment, std::uint32_t steps,
-                    const TrainerState& state, std::uint64_t data, double step_seconds) {
+                    const TrainerState& state, std::uint64_t data, double step_seconds, float scale) {
   Delta delta;
   delta.assignment = assignment;
   delta.base_digest = DigestOf(base);
@@ -64,7 +64,7 @@ Delta TrainInterval(const Values& base, const worker::Assignment& assignment, st
   }
   Values sent(kValues);
   for (std::size_t i = 0; i < kValues; ++i) {
-    const float exact = (base[i] - theta[i]) + state.residual[i];
+    const float exact = scale * (base[i] - theta[i]) + state.residual[i];
     sent[i] = std::round(exact / kRounding) * kRounding;
     delta.after.residual[i] = exact - sent[i];
   }

@@ -52,9 +52,10 @@ struct Delta {
   TrainerState after;  // residual included: valid once the delta was accepted
 };
 
-// Trains the first `steps` of the interval from `base`. `data`: which data the samples are of; `step_seconds` goes into the report.
+// Trains the first `steps` of the interval from `base`. `data`: which data the samples are of; `step_seconds` goes into
+// the report. `scale` times the delta is sent: 1, unless the worker is broken.
 Delta TrainInterval(const Values& base, const worker::Assignment& assignment, std::uint32_t steps,
-                    const TrainerState& state, std::uint64_t data, double step_seconds);
+                    const TrainerState& state, std::uint64_t data, double step_seconds, float scale);
 // L2, of a payload that decodes.
 double NormOf(const std::string& payload);
 
