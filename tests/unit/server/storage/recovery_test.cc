@@ -94,7 +94,7 @@ TEST_F(RecoveryTest, ADamagedCheckpointIsSetAsideAndTheOneBeforeUsed) {
 
 class NoCheckpointWholeTest : public RecoveryTest {
  protected:
-  NoCheckpointWholeTest() : RecoveryTest(0) {
+  NoCheckpointWholeTest() : RecoveryTest({}, 0) {
     for (const int step : {20, 40}) Damage(Checkpoint(step) + "/outer.safetensors");
     // As a checkpoint leaves them that is found to be damaged late.
     std::fill(parameters_.params().begin(), parameters_.params().end(), 7.0f);
