@@ -11,7 +11,7 @@ namespace autoloco::server {
 EventLoop::EventLoop(const Tools& tools, const Settings& settings, std::shared_ptr<const EncodedSnapshot> snapshot)
     : tools_(tools),
       started_(tools.clock->Now()),
-      payloads_(settings.push_bytes_in_flight_max, settings.chunk_bytes_max, tools.records),
+      payloads_(settings.push_bytes_in_flight_max, tools.records),
       calls_(settings.limits, PushTable::Tools{tools.layout, settings.codec, tools.pool, tools.inbox, &payloads_,
                                                tools.telemetry, &events_}),
       runner_(&calls_, &payloads_, tools.commits, tools.records, tools.telemetry),

@@ -44,7 +44,6 @@ class EventLoop {
     Codec codec = Codec::kFp32;
     CallTable::Limits limits;
     std::uint64_t push_bytes_in_flight_max = 0;
-    std::size_t chunk_bytes_max = 0;
     std::string checkpoint;  // path of the one that the run goes on from; empty: none
   };
 
