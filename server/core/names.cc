@@ -1,4 +1,5 @@
 // The words for the core's enums: the same in logs, status and metric labels.
+#include "server/core/pull.h"
 #include "server/core/records.h"
 #include "server/core/types.h"
 
@@ -17,6 +18,7 @@ const char* ReasonName(Reason reason) {
     case Reason::kForgotten: return "forgotten";
     case Reason::kEvicted: return "evicted";
     case Reason::kReadmitted: return "readmitted";
+    case Reason::kViewMismatch: return "view_mismatch";
     case Reason::kOpened: return "opened";
     case Reason::kReassigned: return "reassigned";
     case Reason::kAborted: return "aborted";
@@ -88,6 +90,17 @@ const char* DecisionKindName(DecisionKind kind) {
     case DecisionKind::kClose: return "close";
     case DecisionKind::kAdmission: return "admission";
     case DecisionKind::kRun: return "run";
+  }
+  return "unknown";
+}
+
+const char* PullFormName(PullForm form) {
+  switch (form) {
+    case PullForm::kUnspecified: return "unspecified";
+    case PullForm::kNothing: return "nothing";
+    case PullForm::kFull: return "full";
+    case PullForm::kBroadcast: return "broadcast";
+    case PullForm::kLive: return "live";
   }
   return "unknown";
 }

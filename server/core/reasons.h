@@ -23,6 +23,7 @@ enum class Reason {
   kForgotten,  // an hour after it left
   kEvicted,    // by the operator
   kReadmitted,
+  kViewMismatch,  // what it holds as a version is not what the server had as that version
   // kRound
   kOpened,
   kReassigned,  // strict mode: the successor of a lost worker takes over its interval

@@ -40,8 +40,8 @@ struct RunRecord {
 // What is remembered of one worker: its newest life.
 struct MemberState {
   Incarnation incarnation = 0;
-  bool alive = true;            // false: left, expired or refused
-  bool ready = false;           // has built its model and can be assigned
+  bool alive = true;   // false: left, expired or refused
+  bool ready = false;  // has built its model and can be assigned
   Reason reason = Reason::kJoined;
   std::string text;
   std::uint64_t tokens = 0;  // of its applied deltas, in all its lives
@@ -87,7 +87,6 @@ struct RoundDecidedRecord {
 // The decision was carried out: the open round is history.
 struct RoundCommittedRecord {
   Round round = 0;
-  std::string params_digest;  // of version round + 1
   CommitStats stats;
   RoundRecord record;
   bool operator==(const RoundCommittedRecord&) const = default;

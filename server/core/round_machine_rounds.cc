@@ -145,6 +145,7 @@ void RoundMachine::Impl::CloseRound(Reason reason, std::string text) {
   CommitPlan plan = PlanCommit(
       config_.outer, {EndsWithThisRound(), config_.late.apply ? config_.late.versions_max : 0, config_.late.discount},
       &round_);
+  plan.commit.method = config_.method;
   for (const CommitPlan::LeftOutDelta& left_out : plan.left_out) {
     Decide(DecisionKind::kClose, Reason::kLeftOut, {left_out.worker, round_.entries[left_out.worker].incarnation},
            absl::StrCat("its delta is not part of the sum: ", left_out.why));
@@ -216,6 +217,8 @@ void RoundMachine::Impl::On(const CommitDone& done) {
   FinishEvaluation();  // with the parts that came
   last_applied_ = round_.record.contributors;
   FinishRecord(done.stats, now_ - round_.opened_at, &round_);
+  round_.record.params_digest = done.params_digest;
+  round_.record.view_digest = done.view_digest;
   const bool over = EndsWithThisRound();
   last_shares_.clear();
   for (const auto& [name, entry] : round_.entries) {
@@ -228,6 +231,7 @@ void RoundMachine::Impl::On(const CommitDone& done) {
     RecordMember(*member);
   }
   state_.version = round_.number + 1;
+  view_digest_ = done.view_digest;
   state_.inner_steps_done += round_.inner_steps;
   ObserveRound(config_.interval, round_.record, &state_.interval);
   state_.history.push_back(round_.record);
@@ -235,17 +239,18 @@ void RoundMachine::Impl::On(const CommitDone& done) {
   SettleLeases();
   run_changed_ = true;
   KeepLateWork();
-  Record(RoundCommittedRecord{round_.number, done.params_digest, done.stats, round_.record});
+  Record(RoundCommittedRecord{round_.number, done.stats, round_.record});
   Emit(RoundCommitted{round_.number, last_applied_, static_cast<std::uint32_t>(round_.entries.size()),
-                      now_ - round_.opened_at, round_.last_delivery_at - round_.first_delivery_at, done.params_digest,
-                      done.stats, round_.record});
+                      now_ - round_.opened_at, round_.last_delivery_at - round_.first_delivery_at, done.stats,
+                      round_.record});
   for (const auto& [name, member] : members_.all()) {
     if (member.alive && member.ready && member.session != 0) {
-      Emit(SendRoundClosed{member.session, round_.number, state_.version, done.params_digest});
+      Emit(SendRoundClosed{member.session, round_.number, state_.version, done.params_digest, done.view_digest});
     }
   }
   EndRound();
   phase_ = RunPhase::kWaiting;
+  AnswerParkedPulls();
   const bool due = config_.checkpoint_every_rounds != 0 && state_.version % config_.checkpoint_every_rounds == 0;
   if (due && !over) StartCheckpointOf();
 }

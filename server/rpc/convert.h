@@ -15,8 +15,8 @@
 #include "server/core/events.h"
 #include "server/rpc/rpc_context.h"
 #include "server/runtime/calls.h"
-#include "server/runtime/encoded_snapshot.h"
 #include "server/runtime/inputs.h"
+#include "server/runtime/pull_answer.h"
 
 namespace autoloco::server {
 
@@ -30,7 +30,7 @@ absl::StatusOr<PullOpened> ToPullOpened(const v1::PullRequest& request, Ticket t
 v1::ServerMessage ToProto(const SessionMessage& message, const RpcContext& context);
 v1::PushReply ToProto(PushOutcome outcome, const std::string& reason, bool replayed);
 v1::PushStatusReply ToProto(const AnswerPushStatus& answer, const std::vector<ByteRange>& missing);
-v1::PullHeader ToProto(const EncodedSnapshot& snapshot);
+v1::PullHeader ToProto(const PullAnswer& answer);
 v1::Status ToProto(const ServerStatus& status, const RpcContext& context);
 
 }  // namespace autoloco::server

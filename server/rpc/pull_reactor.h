@@ -1,6 +1,7 @@
 // One Pull stream.
 //
-//   parked -> sending (header, then chunk after chunk out of an immutable snapshot) -> ended
+//   parked -> sending (header, then chunk after chunk of an immutable payload, or block after block of the live view)
+//          -> ended
 //
 // Each write is started from the reaction to the last one; the loop ends the call when PullEnded says that no write is
 // under way any more.
@@ -13,11 +14,13 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "autoloco/v1/parameter_server.pb.h"
 #include "server/rpc/call_record.h"
 #include "server/rpc/rpc_context.h"
 #include "server/runtime/calls.h"
+#include "server/runtime/live_reader.h"
 
 namespace autoloco::server {
 
@@ -28,8 +31,7 @@ class PullReactor final : public grpc::ServerWriteReactor<v1::PullReply>, public
   PullReactor(const RpcContext* context, grpc::CallbackServerContext* call, const v1::PullRequest& request);
 
   // PullCall.
-  void SendSnapshot(std::shared_ptr<const EncodedSnapshot> snapshot,
-                    std::shared_ptr<std::atomic<std::uint64_t>> bytes_moved) override;
+  void Send(PullAnswer answer, std::shared_ptr<std::atomic<std::uint64_t>> bytes_moved) override;
   void Cut() override { call_->TryCancel(); }
   void End(const absl::Status& status) override;
 
@@ -38,11 +40,19 @@ class PullReactor final : public grpc::ServerWriteReactor<v1::PullReply>, public
   void OnDone() override { delete this; }
 
  private:
+  // Puts the next message into reply_; false: there is none.
+  bool FillNext();
+  void FillChunk();
+  void FillLiveBlock();
+
   const RpcContext* const context_;
   grpc::CallbackServerContext* const call_;
   const Ticket ticket_;
   CallRecord record_;
-  std::shared_ptr<const EncodedSnapshot> snapshot_;
+  PullAnswer answer_;
+  std::optional<LiveReader> reader_;                         // of a live view
+  std::uint64_t blocks_sent_ = 0;                            // of a live view, the write under way included
+  std::uint64_t bytes_sent_ = 0;                             // of a payload, the write under way included
   std::shared_ptr<std::atomic<std::uint64_t>> bytes_moved_;  // written by the reactions only
   v1::PullReply reply_;                                      // gRPC's while a write is under way
 };

@@ -25,12 +25,12 @@ class CallTable {
     absl::Duration stall_timeout = absl::Seconds(60);
     std::size_t chunk_bytes_max = 1024 * 1024;  // of one message of a push
   };
-  CallTable(const Limits& limits, const PushTable::Tools& tools)
+  CallTable(const Limits& limits, const PushTable::Tools& tools, const PullTable::Source& source)
       : calls_max_(limits.calls_max),
         events_(tools.events),
         sessions_(limits.hello_timeout, tools.events),
         pushes_(tools, limits.chunk_bytes_max, limits.stall_timeout),
-        pulls_(limits.stall_timeout, tools.telemetry, tools.events) {}
+        pulls_(source, limits.stall_timeout, tools.telemetry, tools.events) {}
 
   // Inputs that belong to a call.
   void On(const CallRejected& input) { input.call->End(input.status); }

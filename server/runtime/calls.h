@@ -18,8 +18,8 @@
 #include "common/base/byte_ranges.h"
 #include "server/core/effects.h"
 #include "server/core/types.h"
-#include "server/runtime/encoded_snapshot.h"
 #include "server/runtime/payload.h"
+#include "server/runtime/pull_answer.h"
 
 namespace autoloco::server {
 
@@ -55,9 +55,8 @@ class PushCall : public Call {
 
 class PullCall : public Call {
  public:
-  // Sends the snapshot, adding to `bytes_moved` as it goes: PullEnded is posted once. End() must wait for it.
-  virtual void SendSnapshot(std::shared_ptr<const EncodedSnapshot> snapshot,
-                            std::shared_ptr<std::atomic<std::uint64_t>> bytes_moved) = 0;
+  // Sends the answer, adding to `bytes_moved` as its blocks go: PullEnded is posted once. End() must wait for it.
+  virtual void Send(PullAnswer answer, std::shared_ptr<std::atomic<std::uint64_t>> bytes_moved) = 0;
   // Breaks the stream, so that PullEnded comes soon.
   virtual void Cut() = 0;
 };
@@ -73,6 +72,7 @@ struct ServerStatus {
   RunStatus run;
   absl::Time now;  // of the clock that run.workers[].last_seen is told in
   std::string params_digest;
+  std::string view_digest;
   std::string checkpoint;  // path of the newest one; empty: none
   std::uint64_t parameters = 0;
   std::uint64_t bytes_up = 0;    // payload bytes received

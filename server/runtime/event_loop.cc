@@ -8,18 +8,22 @@
 
 namespace autoloco::server {
 
-EventLoop::EventLoop(const Tools& tools, const Settings& settings, std::shared_ptr<const EncodedSnapshot> snapshot)
+EventLoop::EventLoop(const Tools& tools, const Settings& settings, const Initial& initial)
     : tools_(tools),
       started_(tools.clock->Now()),
       payloads_(settings.push_bytes_in_flight_max, tools.records),
-      calls_(settings.limits, PushTable::Tools{tools.layout, settings.codec, tools.pool, tools.inbox, &payloads_,
-                                               tools.telemetry, &events_}),
+      calls_(settings.limits,
+             PushTable::Tools{tools.layout, settings.codec, tools.pool, tools.inbox, &payloads_, tools.telemetry,
+                              &events_},
+             PullTable::Source{tools.layout, initial.view, settings.zstd_level, settings.payloads_kept}),
       runner_(&calls_, &payloads_, tools.commits, tools.records, tools.telemetry),
+      params_digest_(initial.params_digest),
+      view_digest_(initial.view_digest),
       checkpoint_(settings.checkpoint),
       timers_from_(started_),
       next_tick_(started_),
       next_status_(started_) {
-  calls_.pulls().SetSnapshot(std::move(snapshot));
+  for (const auto& payload : initial.payloads) calls_.pulls().Add(payload);
 }
 
 EventLoop::~EventLoop() { AUTOLOCO_CHECK(!thread_.joinable()); }
@@ -101,8 +105,9 @@ ServerStatus EventLoop::Status(Instant now) const {
   status.run = tools_.core->Status();
   if (!storage_.ok()) status.run.reason = absl::StrCat("nothing can be stored: ", storage_.message());
   status.now = now;
-  status.params_digest = calls_.pulls().snapshot().header().params_digest;
-  status.parameters = calls_.pulls().snapshot().header().value_count;
+  status.params_digest = params_digest_;
+  status.view_digest = view_digest_;
+  status.parameters = tools_.layout->value_count();
   status.checkpoint = checkpoint_;
   status.bytes_up = calls_.pushes().bytes_received();
   status.bytes_down = calls_.pulls().bytes_sent();
@@ -125,7 +130,9 @@ void EventLoop::Handle(const RoundsParked& input) { input.call->Answer(tools_.co
 
 void EventLoop::Handle(const CommitFinished& input) {
   runner_.OnCommitFinished();
-  calls_.pulls().SetSnapshot(input.snapshot);
+  calls_.pulls().Add(input.payload);
+  params_digest_ = input.event.params_digest;
+  view_digest_ = input.event.view_digest;
   events_.push_back(input.event);
 }
 

@@ -13,7 +13,7 @@
 #include "common/base/ids.h"
 #include "server/core/events.h"
 #include "server/runtime/calls.h"
-#include "server/runtime/encoded_snapshot.h"
+#include "server/runtime/encoded_payload.h"
 #include "server/runtime/ports.h"
 
 namespace autoloco::server {
@@ -111,7 +111,7 @@ struct EvictParked {
 // ---------------------------------------------------------------------------------------------------- slow work
 struct CommitFinished {
   CommitDone event;
-  std::shared_ptr<const EncodedSnapshot> snapshot;  // of the new version
+  std::shared_ptr<const EncodedPayload> payload;  // what is sent of the new version
 };
 struct CheckpointFinished {
   Version version = 0;

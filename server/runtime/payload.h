@@ -23,6 +23,9 @@ class PayloadMemory {
   virtual ~PayloadMemory() = default;
   // Written while the payload comes in, only read afterwards.
   virtual std::span<std::byte> bytes() = 0;
+  // All bytes are written: may begin to bring them to where they are kept, so that less is left to do once they are
+  // accepted. Returns at once. Called at most once, before anybody reads.
+  virtual void Arrived() {}
 };
 
 // Plain memory; pages are touched only as bytes come. RESOURCE_EXHAUSTED when it cannot be had.

@@ -16,16 +16,18 @@
 #include "server/core/effects.h"
 #include "server/core/records.h"
 #include "server/core/types.h"
+#include "server/runtime/checkpoint_reader.h"
 #include "server/runtime/payload.h"
 
 namespace autoloco::server {
 
-// What a checkpoint holds. The spans are borrowed for the call.
+// What a checkpoint holds.
 struct CheckpointContent {
   CoreSnapshot snapshot;
+  // Of the version; empty: not known.
   std::string params_digest;
-  std::span<const float> params;    // exact parameters, layout order
-  std::span<const float> momentum;  // outer momentum, layout order
+  std::string view_digest;              // of what every worker holds: of the parameters, where there is no view
+  CheckpointReader* vectors = nullptr;  // that has not been read yet; borrowed for the call
 };
 
 struct StoredCheckpoint {
@@ -88,7 +90,8 @@ class Telemetry {
   // One transfer that moved all its bytes. wire_bytes: payload as sent; raw_bytes: the same values in fp32.
   virtual void OnTransfer(Direction direction, std::uint64_t wire_bytes, std::uint64_t raw_bytes,
                           absl::Duration duration) = 0;
-  virtual void OnCommit(absl::Duration duration) = 0;
+  // `held_up`: the part of `duration` in which the commit waited for a checkpoint of the version before it.
+  virtual void OnCommit(absl::Duration duration, absl::Duration held_up) = 0;
   virtual void OnCheckpoint(const absl::StatusOr<StoredCheckpoint>& result, absl::Duration duration) = 0;
   // One attempt to make something durable or to take room for it.
   virtual void OnStorage(const absl::Status& status, absl::Duration duration) = 0;

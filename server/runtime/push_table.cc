@@ -13,6 +13,7 @@ namespace {
 // On a thread of the pool.
 void CheckAndPost(const std::shared_ptr<Payload>& payload, const PushOpened& header, const Layout& layout, Codec codec,
                   WorkPool* pool, Inbox* inbox) {
+  payload->memory()->Arrived();
   PushCheck check = CheckPayload(payload->bytes(), header.payload_digest, layout, codec, pool);
   inbox->Post(
       PushChecked{header.ticket, std::move(check.status), check.finite, std::move(check.non_finite), check.norm});

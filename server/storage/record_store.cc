@@ -15,6 +15,7 @@ class SpooledMemory final : public PayloadMemory {
  public:
   explicit SpooledMemory(std::unique_ptr<SpoolFile> file) : file_(std::move(file)) {}
   std::span<std::byte> bytes() override { return file_->bytes(); }
+  void Arrived() override { file_->StartWriting(); }
   SpoolFile* file() { return file_.get(); }
 
  private:

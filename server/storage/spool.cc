@@ -78,6 +78,8 @@ SpoolFile::~SpoolFile() {
   if (!removed.ok()) Log(LogLevel::kWarning, "payload_not_removed").Add("error", std::string(removed.message()));
 }
 
+void SpoolFile::StartWriting() { sync_file_range(descriptor_, 0, static_cast<off_t>(size_), SYNC_FILE_RANGE_WRITE); }
+
 absl::Status SpoolFile::Sync() {
   if (sync_failed_) {
     // The kernel tells of a page that it could not write once and then takes it for clean: make all of them dirty

@@ -38,6 +38,9 @@ class SpoolFile {
   std::span<std::byte> bytes() { return {data_, size_}; }
   std::span<const std::byte> bytes() const { return {data_, size_}; }
 
+  // The disk begins to write what is there; Accept waits for the rest. Returns at once; what goes wrong Accept says.
+  void StartWriting();
+
  private:
   friend class Spool;
   SpoolFile(std::string path, int descriptor, std::byte* data, std::size_t size)

@@ -27,8 +27,9 @@ struct TelemetryOptions {
   std::string build_version;
   std::string build_commit;
   std::string run_id;
-  std::string model;  // e.g. the preset
-  std::string codec;  // e.g. "fp32"
+  std::string model;            // e.g. the preset
+  std::string codec;            // of deltas, e.g. "fp32"
+  std::string broadcast_codec;  // of what is sent of a new version
   double outer_learning_rate = 0;
   double outer_momentum = 0;
   std::size_t worker_series_max = 256;                 // further workers share the label "_other"
@@ -51,7 +52,7 @@ class PrometheusTelemetry final : public Telemetry {
   void OnPushAnswered(absl::string_view outcome) override;
   void OnTransfer(Direction direction, std::uint64_t wire_bytes, std::uint64_t raw_bytes,
                   absl::Duration duration) override;
-  void OnCommit(absl::Duration duration) override;
+  void OnCommit(absl::Duration duration, absl::Duration held_up) override;
   void OnCheckpoint(const absl::StatusOr<StoredCheckpoint>& result, absl::Duration duration) override;
   void OnStorage(const absl::Status& status, absl::Duration duration) override;
   void OnStatus(const RunStatus& status) override;
@@ -75,7 +76,7 @@ class PrometheusTelemetry final : public Telemetry {
   Mutex mutex_;
   WorkerSeries series_ ABSL_GUARDED_BY(mutex_);
   std::string storage_error_ ABSL_GUARDED_BY(mutex_);  // of the last attempt; empty: it worked
-  LedgerTotals ledger_ ABSL_GUARDED_BY(mutex_);                                          // already counted
+  LedgerTotals ledger_ ABSL_GUARDED_BY(mutex_);        // already counted
   std::map<std::string, std::uint64_t> tokens_by_worker_ ABSL_GUARDED_BY(mutex_);  // already counted
 };
 

@@ -15,8 +15,8 @@ std::string KeyText(const server::PushKey& key) {
 }  // namespace
 
 Checkers::Checkers(const Scenario& scenario, Trace* trace) : scenario_(scenario), trace_(trace) {
-  parameters_.values = InitialValues(scenario.data_seed);
-  versions_.push_back(DigestOf(parameters_.values));
+  parameters_ = InitialParameters(scenario.data_seed, scenario.core.method);
+  versions_.push_back({DigestOf(parameters_.values), DigestOf(parameters_.View())});
 }
 
 void Checkers::Violate(const char* checker, const std::string& text) {
@@ -32,9 +32,7 @@ Lineage Checkers::NewLineage() {
   return residuals_.size() - 1;
 }
 
-void Checkers::OnStateLost(Lineage lineage) {
-  residuals_[lineage].allowed.push_back(TrainerState().residual);
-}
+void Checkers::OnStateLost(Lineage lineage) { residuals_[lineage].allowed.push_back(TrainerState().residual); }
 
 void Checkers::OnRestarted(Lineage lineage) { residuals_[lineage].allowed.push_back(residuals_[lineage].before); }
 
@@ -42,9 +40,9 @@ void Checkers::OnTrained(const std::string& worker, Lineage lineage, const Delta
   const Round round = delta.assignment.round;
   if (round >= versions_.size()) {
     Violate("base", absl::StrCat(worker, " trained round ", round, ", whose version is not durable"));
-  } else if (versions_[round] != delta.base_digest) {
+  } else if (versions_[round].view != delta.base_digest) {
     Violate("base", absl::StrCat(worker, " trained round ", round, " from ", delta.base_digest,
-                                 ", the server's version has ", versions_[round]));
+                                 ", the server's version has ", versions_[round].view));
   }
   const std::vector<Values>& allowed = residuals_[lineage].allowed;
   if (std::find(allowed.begin(), allowed.end(), delta.before.residual) == allowed.end()) {
@@ -128,8 +126,9 @@ void Checkers::Durable(const server::RoundDecidedRecord& record) {
 }
 
 void Checkers::Durable(const server::RoundCommittedRecord& record) {
+  const Digests recorded = {record.record.params_digest, record.record.view_digest};
   if (record.round + 1 < versions_.size()) {
-    if (versions_[record.round + 1] != record.params_digest) {
+    if (versions_[record.round + 1] != recorded) {
       Violate("parameters", absl::StrCat("version ", record.round + 1, " was made anew, otherwise"));
     }
     return;
@@ -152,12 +151,13 @@ void Checkers::Durable(const server::RoundCommittedRecord& record) {
     Violate("ledger", absl::StrCat("round ", record.round, " books ", record.record.tokens, " tokens, trained were ",
                                    tokens_applied_ - tokens_before));
   }
-  const auto stats = ApplyStep(round_.decision->step, deltas, &parameters_);
+  const auto stats = ApplyStep(round_.decision->step, round_.decision->method, deltas, &parameters_, nullptr);
   if (!stats.ok()) Violate("parameters", std::string(stats.status().message()));
-  versions_.push_back(DigestOf(parameters_.values));
-  if (versions_.back() != record.params_digest) {
-    Violate("parameters", absl::StrCat("version ", record.round + 1, " has digest ", record.params_digest,
-                                       ", the decision and the deltas give ", versions_.back()));
+  versions_.push_back({DigestOf(parameters_.values), DigestOf(parameters_.View())});
+  if (versions_.back() != recorded) {
+    Violate("parameters",
+            absl::StrCat("version ", record.round + 1, " has digests ", recorded.params, " ", recorded.view,
+                         ", the decision and the deltas give ", versions_.back().params, " ", versions_.back().view));
   }
   round_ = {};
 }
@@ -215,8 +215,8 @@ void Checkers::Leaving(const server::SendWelcome& effect, const server::CoreStat
   if (session == sessions_.end()) return;
   const auto [it, first] = incarnations_.try_emplace(effect.incarnation, session->second);
   if (!first && it->second != session->second) {
-    Violate("fencing", absl::StrCat("incarnation ", effect.incarnation, " is ", it->second, "'s and ",
-                                    session->second, "'s"));
+    Violate("fencing",
+            absl::StrCat("incarnation ", effect.incarnation, " is ", it->second, "'s and ", session->second, "'s"));
   }
 }
 
@@ -232,8 +232,8 @@ void Checkers::Leaving(const server::SendAssignment& effect, const server::CoreS
   }
   const auto entry = state.round->entries.find(session->second);
   if (entry == state.round->entries.end() || !(entry->second.assignment == assignment)) {
-    Violate("durable", absl::StrCat("round ", assignment.round, ": ", session->second,
-                                    " was assigned what is not recorded"));
+    Violate("durable",
+            absl::StrCat("round ", assignment.round, ": ", session->second, " was assigned what is not recorded"));
   }
 }
 
@@ -249,9 +249,9 @@ void Checkers::Leaving(const server::AnswerPush& effect, const server::CoreState
   const server::RecordedPush* recorded = state.pushes.Find({push.sender.worker, push.round, push.fragment});
   const bool forgotten = push.round + server::PushRegister::kRoundsKept <= state.run.version;
   if (recorded == nullptr ? !forgotten : recorded->outcome != effect.outcome) {
-    Violate("durable", absl::StrCat(push.sender.worker.name, "#", push.sender.worker.incarnation, " round ", push.round,
-                                    " was answered ", server::PushOutcomeName(effect.outcome),
-                                    " before that was recorded"));
+    Violate("durable",
+            absl::StrCat(push.sender.worker.name, "#", push.sender.worker.incarnation, " round ", push.round,
+                         " was answered ", server::PushOutcomeName(effect.outcome), " before that was recorded"));
   }
 }
 
@@ -264,6 +264,11 @@ void Checkers::Leaving(const server::AnswerPushStatus& effect, const server::Cor
 void Checkers::Leaving(const server::ServePull& effect, const server::CoreState& state) {
   Answered(effect.ticket, "pull");
   CheckVersionDurable("pull", effect.version, state);
+  if (effect.form != server::PullForm::kLive && effect.version < versions_.size() &&
+      effect.view_digest != versions_[effect.version].view) {
+    Violate("pull", absl::StrCat("version ", effect.version, " is said to have digest ", effect.view_digest,
+                                 ", it has ", versions_[effect.version].view));
+  }
 }
 
 void Checkers::Leaving(const server::RefusePull& effect, const server::CoreState&) { Answered(effect.ticket, "pull"); }

@@ -5,7 +5,7 @@
 // - What was acknowledged is part of its round's sum, unless the decision names it as left out.
 // - Nothing is visible before it is durable: answers, assignments, versions, decisions.
 // - Each version is what the reference kernel makes of the recorded decision and the deltas as they were sent.
-// - Every interval starts from the server's parameters, and from the residual that its worker is left with.
+// - Every interval starts from the server's view, and from the residual that its worker is left with.
 // - Each ticket is answered at most once.
 // - The token ledger balances, and counts what was really trained.
 #ifndef AUTOLOCO_TESTS_SIM_CHECKERS_H_
@@ -66,7 +66,12 @@ class Checkers {
   const std::vector<std::string>& violations() const { return violations_; }
 
   Version version() const { return versions_.size() - 1; }  // newest durable one
-  const std::string& DigestOfVersion(Version version) const { return versions_[version]; }
+  struct Digests {
+    std::string params;
+    std::string view;
+    bool operator==(const Digests&) const = default;
+  };
+  const Digests& DigestsOfVersion(Version version) const { return versions_[version]; }
   // How many rounds a worker's delta was part of, since OnFaultsStopped.
   void OnFaultsStopped() { contributed_.clear(); }
   std::uint64_t Contributions(const std::string& worker) const {
@@ -120,8 +125,8 @@ class Checkers {
     Values before, after;         // of its last accepted delta
   };
   std::vector<Residuals> residuals_;  // by lineage
-  std::vector<std::string> versions_;           // digests
-  Parameters parameters_;                       // of the newest durable version
+  std::vector<Digests> versions_;
+  Parameters parameters_;  // of the newest durable version
   OwnRound round_;
   std::set<std::pair<Round, std::string>> left_out_;
   std::map<std::string, std::uint64_t> contributed_;

@@ -185,13 +185,13 @@ void Cluster::SuperviseWorker(std::size_t index) {
 bool Cluster::Over() {
   if (!checkers_.ok()) return true;
   if (completed_at_) {
-    const bool all_done = std::all_of(slots_.begin(), slots_.end(),
-                                      [](const Slot& slot) { return slot.done || !slot.node->running(); });
+    const bool all_done =
+        std::all_of(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.done || !slot.node->running(); });
     return all_done || world_.now() - *completed_at_ > kFarewell;
   }
   if (world_.now() - stopped_at_ > kLivenessLimit) {
-    checkers_.Violate("liveness", absl::StrCat("version ", checkers_.version(), " of ", scenario_.rounds,
-                                               " after all that time"));
+    checkers_.Violate("liveness",
+                      absl::StrCat("version ", checkers_.version(), " of ", scenario_.rounds, " after all that time"));
     return true;
   }
   return false;
@@ -218,7 +218,7 @@ Result Cluster::Run() {
   result.violations = checkers_.violations();
   result.faults = faults_.counts();
   result.version = checkers_.version();
-  result.final_digest = checkers_.DigestOfVersion(result.version);
+  result.final_digest = checkers_.DigestsOfVersion(result.version).params;
   result.trace_hash = trace_.hash();
   result.server_effects = server_->effects_done();
   result.lasted = world_.now() - absl::UnixEpoch();

@@ -36,6 +36,8 @@ server::CoreConfig DrawCore(bool strict, std::uint32_t rounds, std::uint32_t wor
   core.disconnect_grace = absl::Seconds(3);
   core.join_timeout = absl::Seconds(600);
   core.finish_timeout = absl::Seconds(60);
+  if (dice->Chance(0.7)) core.method.broadcast = {.codec = static_cast<std::uint8_t>(Codec::kRms4), .step = 1.5};
+  core.broadcasts_kept = static_cast<std::uint32_t>(1 + dice->Below(6));
   core.checkpoint_every_rounds = static_cast<std::uint32_t>(1 + dice->Below(4));
   core.max_payload_bytes = 10000;
   return core;
@@ -58,10 +60,10 @@ void DrawChances(Dice* dice, Scenario* scenario) {
     Fault fault;
     double chance;
   } kChances[] = {
-      {Fault::kDelay, 0.01},         {Fault::kRequestLost, 0.03},  {Fault::kReplyLost, 0.04},
-      {Fault::kDuplicated, 0.04},    {Fault::kReordered, 0.05},    {Fault::kTransferCut, 0.03},
-      {Fault::kCorrupted, 0.02},     {Fault::kSlowSync, 0.04},     {Fault::kFailedWrite, 0.01},
-      {Fault::kFailedCheckpoint, 0.1}, {Fault::kTornPayload, 0.6}, {Fault::kTornCheckpoint, 0.3},
+      {Fault::kDelay, 0.01},           {Fault::kRequestLost, 0.03}, {Fault::kReplyLost, 0.04},
+      {Fault::kDuplicated, 0.04},      {Fault::kReordered, 0.05},   {Fault::kTransferCut, 0.03},
+      {Fault::kCorrupted, 0.02},       {Fault::kSlowSync, 0.04},    {Fault::kFailedWrite, 0.01},
+      {Fault::kFailedCheckpoint, 0.1}, {Fault::kTornPayload, 0.6},  {Fault::kTornCheckpoint, 0.3},
       {Fault::kMachineLost, 0.15},
   };
   for (const auto& [fault, chance] : kChances) {
@@ -76,10 +78,10 @@ void DrawChances(Dice* dice, Scenario* scenario) {
 
 Fault DrawPlannedKind(bool strict, Dice* dice) {
   constexpr Fault kKinds[] = {
-      Fault::kStreamCut,   Fault::kStreamCut,     Fault::kPartition,   Fault::kPartitionReset,
-      Fault::kServerCrash, Fault::kServerCrash,   Fault::kServerCrashAtEffect, Fault::kServerCrashAtEffect,
-      Fault::kServerPause, Fault::kServerShutdown, Fault::kWorkerCrash, Fault::kWorkerCrash,
-      Fault::kWorkerCrashAtEffect, Fault::kWorkerPause, Fault::kWorkerLeave, Fault::kWorkerZombie,
+      Fault::kStreamCut,           Fault::kStreamCut,      Fault::kPartition,           Fault::kPartitionReset,
+      Fault::kServerCrash,         Fault::kServerCrash,    Fault::kServerCrashAtEffect, Fault::kServerCrashAtEffect,
+      Fault::kServerPause,         Fault::kServerShutdown, Fault::kWorkerCrash,         Fault::kWorkerCrash,
+      Fault::kWorkerCrashAtEffect, Fault::kWorkerPause,    Fault::kWorkerLeave,         Fault::kWorkerZombie,
   };
   const Fault fault = kKinds[dice->Below(std::size(kKinds))];
   // A replacement on another machine has no state of the one before: not the same numbers.
@@ -166,8 +168,7 @@ Scenario Undisturbed(const Scenario& scenario) {
 Scenario KillPoint(std::uint64_t seed, std::uint64_t effects) {
   Scenario scenario = DrawRun(seed, true, 3);
   scenario.core.checkpoint_every_rounds = 3;
-  scenario.planned.push_back(
-      {absl::ZeroDuration(), Fault::kServerCrashAtEffect, 0, absl::Seconds(2), effects});
+  scenario.planned.push_back({absl::ZeroDuration(), Fault::kServerCrashAtEffect, 0, absl::Seconds(2), effects});
   scenario.faults_until = absl::Seconds(600);  // long after the run
   return scenario;
 }

@@ -97,6 +97,7 @@ class ServerNode final : public Process, public ServerPort {
   void Do(const server::DropSpooledBefore& effect);
   void Do(const server::AnswerPushStatus& effect);
   void Do(const server::ServePull& effect);
+  void ServeLive(Ticket ticket, const std::shared_ptr<PullReply>& reply);
   void Do(const server::RefusePull& effect);
   void Do(const server::StoreRecords& effect);
   void Do(const server::StartCommit& effect);
@@ -114,7 +115,10 @@ class ServerNode final : public Process, public ServerPort {
 
   void AddJob(Job job);
   void RunJob();
-  void RunCommit(const server::StartCommit& commit);
+  void BeginCommit(const server::StartCommit& commit, absl::Duration duration);
+  void FinishCommit();
+  // Version `version` is there: what pulls are served from.
+  void Publish(Version version, CodedBlocks broadcast);
   void RunCheckpoint(const server::StartCheckpoint& checkpoint);
   void Exit();
 
@@ -135,13 +139,19 @@ class ServerNode final : public Process, public ServerPort {
   std::map<Ticket, OpenCall> calls_;
   std::map<CallId, Ticket> tickets_;
   std::map<Ticket, std::string> payloads_;  // arrived, and not kept under a key yet
-  Parameters parameters_;                   // the commit thread's
-  struct Snapshot {
-    Version version = 0;
-    std::string digest;
-    Values values;
+  Parameters parameters_;                   // the commit thread's, of version_
+  Version version_ = 0;
+  std::map<Version, CodedBlocks> broadcasts_;  // by the version they lead to; lossless: only that version, whole
+  // What live pulls read: while a commit is under way its blocks change one by one.
+  Values live_view_;
+  std::vector<Version> live_versions_;
+  struct Commit {
+    Round round = 0;
+    Parameters parameters;
+    CodedBlocks broadcast;
+    server::CommitStats stats;
   };
-  Snapshot snapshot_;  // what pulls are served from
+  std::optional<Commit> commit_;  // under way
   std::deque<Job> jobs_;
   bool job_running_ = false;
   std::map<std::string, Incarnation> newest_;  // by worker, for the planted bug

@@ -102,6 +102,7 @@ absl::StatusOr<PulledParameters> ProtocolClient::Pull(const v1::Identity& identi
     if (reply.has_header()) pulled.header = reply.header();
     if (reply.has_chunk() && reply.chunk().offset() != payload.size()) context.TryCancel();
     if (reply.has_chunk()) payload += reply.chunk().data();
+    if (reply.has_live_block()) payload += reply.live_block().data();  // together they are one payload
   }
   AUTOLOCO_RETURN_IF_ERROR(FromGrpcStatus(reader->Finish()));
   pulled.values.resize(value_count);

@@ -3,6 +3,7 @@
 #ifndef AUTOLOCO_TESTS_SUPPORT_RUNTIME_FAKES_H_
 #define AUTOLOCO_TESTS_SUPPORT_RUNTIME_FAKES_H_
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -65,15 +66,14 @@ struct FakePushCall final : PushCall {
 };
 
 struct FakePullCall final : PullCall {
-  void SendSnapshot(std::shared_ptr<const EncodedSnapshot> served,
-                    std::shared_ptr<std::atomic<std::uint64_t>> bytes_moved) override {
-    snapshot = std::move(served);
+  void Send(PullAnswer served, std::shared_ptr<std::atomic<std::uint64_t>> bytes_moved) override {
+    answer = std::move(served);
     moved = std::move(bytes_moved);
   }
   void Cut() override { ++cuts; }
   void End(const absl::Status& status) override { ended = status; }
 
-  std::shared_ptr<const EncodedSnapshot> snapshot;
+  std::optional<PullAnswer> answer;
   std::shared_ptr<std::atomic<std::uint64_t>> moved;
   int cuts = 0;
   std::optional<absl::Status> ended;
@@ -123,7 +123,7 @@ class FakeTelemetry final : public Telemetry {
   void OnTransfer(Direction direction, std::uint64_t wire_bytes, std::uint64_t raw_bytes, absl::Duration) override {
     Add(absl::StrCat(direction == Direction::kPush ? "pushed " : "pulled ", wire_bytes, "/", raw_bytes));
   }
-  void OnCommit(absl::Duration) override { Add("commit"); }
+  void OnCommit(absl::Duration, absl::Duration) override { Add("commit"); }
   void OnCheckpoint(const absl::StatusOr<StoredCheckpoint>& result, absl::Duration) override {
     Add(absl::StrCat("checkpoint ", result.ok() ? result->path : "failed"));
   }
@@ -185,16 +185,28 @@ struct FakeCheckpointStore final : CheckpointStore {
     if (!failure.ok()) return failure;
     version = content.snapshot.version;
     params_digest = content.params_digest;
-    params.assign(content.params.begin(), content.params.end());
-    momentum.assign(content.momentum.begin(), content.momentum.end());
+    view_digest = content.view_digest;
+    params.clear();
+    momentum.clear();
+    view.clear();
+    for (std::size_t block = 0; block < content.vectors->block_count(); ++block) {
+      const CheckpointReader::Vectors values = content.vectors->Next();
+      params.insert(params.end(), values.params.begin(), values.params.end());
+      momentum.insert(momentum.end(), values.momentum.begin(), values.momentum.end());
+      view.insert(view.end(), values.view.begin(), values.view.end());
+      if (between_blocks) between_blocks();
+    }
     return StoredCheckpoint{absl::StrCat("/checkpoints/", version), params.size() * sizeof(float)};
   }
 
   absl::Status failure;
+  std::function<void()> between_blocks;  // called while a checkpoint is being written
   Version version = 0;
   std::string params_digest;
   std::vector<float> params;
   std::vector<float> momentum;
+  std::vector<float> view;
+  std::string view_digest;
 };
 
 }  // namespace autoloco::server

@@ -3,116 +3,185 @@
 #include <grpcpp/client_context.h>
 
 #include <memory>
-#include <new>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/digest.h"
 #include "common/base/status_macros.h"
+#include "common/codec/block_splitter.h"
 #include "common/codec/delta_codec.h"
 #include "common/rpc/status.h"
 #include "worker/client/messages.h"
+#include "worker/client/pull_header.h"
 
 namespace autoloco::worker {
 namespace {
 
-// What the header alone decides.
-enum class Need { kPayload, kNothing };
+// A block that does not decode is damage, whichever way the codec names it.
+absl::Status AsDamage(const absl::Status& status) {
+  if (status.ok()) return status;
+  return absl::DataLossError(absl::StrCat("pull: ", status.message()));
+}
 
-absl::StatusOr<Need> ReadHeader(const v1::PullHeader& header, const PullJob& job, PullEnded* ended) {
-  ended->version = header.version();
-  ended->digest = header.params_digest();
-  if (header.layout_hash() != job.layout_hash) {
-    return absl::FailedPreconditionError(absl::StrCat("layout of version ", header.version(), ": want hash ",
-                                                      job.layout_hash, ", the server has ", header.layout_hash()));
+// Takes the payload of one stream into the base.
+class PullSink {
+ public:
+  PullSink(const PullPlan& plan, BaseBuffer* base)
+      : plan_(plan),
+        base_(base),
+        splitter_(base->values().size(), plan.codec, plan.first_block, plan.end_block),
+        next_live_(plan.first_block) {}
+
+  absl::Status Take(const v1::PullReply& reply) {
+    if (plan_.form == PullForm::kLive && reply.has_live_block()) return TakeLive(reply.live_block());
+    if (plan_.form != PullForm::kLive && reply.has_chunk()) return TakeChunk(reply.chunk());
+    return absl::DataLossError("pull: another kind of message than the header says");
   }
-  const std::uint64_t bytes_max = MaxPayloadBytes(job.base.size(), Codec::kFp32);
-  if (header.payload_bytes() == 0 || header.payload_bytes() > bytes_max) {
-    return absl::DataLossError(absl::StrCat("payload of version ", header.version(), ": want 1 to ", bytes_max,
-                                            " bytes, the server announces ", header.payload_bytes()));
+  // DATA_LOSS: blocks are missing.
+  absl::Status CheckWhole() const {
+    const bool whole = plan_.form == PullForm::kLive ? next_live_ == plan_.end_block
+                                                     : splitter_.done() && taken_ == plan_.payload_bytes;
+    if (whole) return absl::OkStatus();
+    return absl::DataLossError(absl::StrCat("pull: it ended after ", taken_, " bytes"));
   }
-  if (!job.held_digest.empty() && header.params_digest() == job.held_digest) return Need::kNothing;
-  ended->differs = job.probe;
-  return job.probe ? Need::kNothing : Need::kPayload;
-}
 
-absl::Status Reserve(std::uint64_t bytes, std::string* payload) {
-  try {
-    payload->reserve(bytes);
-  } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError(absl::StrCat("no memory for a pull of ", bytes, " bytes"));
+ private:
+  absl::Status TakeChunk(const v1::Chunk& chunk) {
+    if (chunk.offset() != taken_ || chunk.data().size() > plan_.payload_bytes - taken_) {
+      return absl::DataLossError(absl::StrCat("pull: chunk at ", chunk.offset(), " of ", chunk.data().size(),
+                                              " bytes, want offset ", taken_, " within ", plan_.payload_bytes));
+    }
+    taken_ += chunk.data().size();
+    std::span<const std::byte> piece = std::as_bytes(std::span(chunk.data()));
+    while (true) {
+      absl::StatusOr<std::optional<BlockSplitter::Block>> block = splitter_.Next(&piece);
+      if (!block.ok()) return AsDamage(block.status());
+      if (!block->has_value()) return absl::OkStatus();
+      const BlockSplitter::Block& whole = **block;
+      AUTOLOCO_RETURN_IF_ERROR(AsDamage(plan_.form == PullForm::kFull
+                                            ? base_->Put(whole.index, plan_.version, whole.bytes, &decoder_)
+                                            : base_->Add(whole.index, whole.bytes, plan_.codec, &decoder_)));
+    }
   }
-  return absl::OkStatus();
-}
-
-absl::Status AppendChunk(const v1::PullReply& reply, std::uint64_t payload_bytes, std::string* payload) {
-  if (!reply.has_chunk()) return absl::DataLossError("pull: want a chunk, got another header");
-  const v1::Chunk& chunk = reply.chunk();
-  if (chunk.offset() != payload->size() || chunk.data().size() > payload_bytes - payload->size()) {
-    return absl::DataLossError(absl::StrCat("pull: chunk at ", chunk.offset(), " of ", chunk.data().size(),
-                                            " bytes, want offset ", payload->size(), " within ", payload_bytes));
+  absl::Status TakeLive(const v1::LiveBlock& block) {
+    if (block.block() != next_live_ || next_live_ == plan_.end_block) {
+      return absl::DataLossError(absl::StrCat("pull: live block ", block.block(), ", want ", next_live_));
+    }
+    AUTOLOCO_RETURN_IF_ERROR(
+        AsDamage(base_->Put(block.block(), block.version(), std::as_bytes(std::span(block.data())), &decoder_)));
+    ++next_live_;
+    taken_ += block.data().size();
+    return absl::OkStatus();
   }
-  payload->append(chunk.data());
-  return absl::OkStatus();
-}
 
-absl::Status Decode(const std::string& payload, const PullJob& job, const PullEnded& ended) {
-  AUTOLOCO_RETURN_IF_ERROR(DecodeVector(std::as_bytes(std::span(payload)), Codec::kFp32, job.base));
-  const std::string digest = Digest128(std::span<const float>(job.base));
-  if (digest == ended.digest) return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat("version ", ended.version, ": want digest ", ended.digest, ", got ", digest));
-}
+  const PullPlan plan_;
+  BaseBuffer* const base_;
+  BlockSplitter splitter_;
+  BlockDecoder decoder_;
+  std::uint64_t next_live_;
+  std::uint64_t taken_ = 0;  // payload bytes
+};
 
-// Reads the stream as far as it is needed. OK with an incomplete stream only when nothing more is needed.
-absl::Status ReadReplies(grpc::ClientReader<v1::PullReply>* reader, const PullJob& job, Transfer* transfer,
-                         PullEnded* ended, std::string* payload, bool* complete) {
-  v1::PullReply reply;
-  if (!reader->Read(&reply)) return absl::OkStatus();
-  if (!reply.has_header()) return absl::DataLossError("pull: want a header first");
-  const std::uint64_t payload_bytes = reply.header().payload_bytes();
-  AUTOLOCO_ASSIGN_OR_RETURN(const Need need, ReadHeader(reply.header(), job, ended));
-  *complete = need == Need::kNothing;
-  if (*complete) return absl::OkStatus();
-  AUTOLOCO_RETURN_IF_ERROR(Reserve(payload_bytes, payload));
-  while (reader->Read(&reply)) {
-    AUTOLOCO_RETURN_IF_ERROR(AppendChunk(reply, payload_bytes, payload));
-    transfer->Moved(reply.chunk().data().size());
+// One call under way.
+class PullCall {
+ public:
+  PullCall(absl::string_view worker, const PullJob& job, Transfer* transfer, PullEnded* ended)
+      : worker_(worker), job_(job), transfer_(transfer), ended_(ended) {
+    if (!job.probe) part_ = job.base->unfinished();
   }
-  *complete = payload->size() == payload_bytes;
-  return absl::OkStatus();
-}
 
-v1::PullRequest Request(absl::string_view worker, const PullJob& job) {
-  v1::PullRequest request;
-  *request.mutable_identity() = ToProto(job.identity, worker);
-  request.set_current(!job.version.has_value());
-  request.set_version(job.version.value_or(0));
-  return request;
-}
+  absl::Status Run(v1::ParameterServer::Stub* stub) {
+    grpc::ClientContext context;
+    AUTOLOCO_RETURN_IF_ERROR(transfer_->Begin(&context));
+    const std::unique_ptr<grpc::ClientReader<v1::PullReply>> reader = stub->Pull(&context, Request());
+    const absl::Status read = ReadReplies(reader.get());
+    if (!read.ok()) context.TryCancel();
+    const absl::Status status = FromGrpcStatus(reader->Finish());
+    return transfer_->Finish(read.ok() ? status : read);
+  }
 
-absl::Status Pull(v1::ParameterServer::Stub* stub, absl::string_view worker, const PullJob& job, Transfer* transfer,
-                  PullEnded* ended) {
-  grpc::ClientContext context;
-  AUTOLOCO_RETURN_IF_ERROR(transfer->Begin(&context));
-  const std::unique_ptr<grpc::ClientReader<v1::PullReply>> reader = stub->Pull(&context, Request(worker, job));
-  std::string payload;
-  bool complete = false;
-  const absl::Status read = ReadReplies(reader.get(), job, transfer, ended, &payload, &complete);
-  const bool cut_short = !read.ok() || (complete && payload.empty());
-  if (cut_short) context.TryCancel();
-  const absl::Status status = FromGrpcStatus(reader->Finish());
-  AUTOLOCO_RETURN_IF_ERROR(transfer->Finish(cut_short ? read : status));
-  if (!complete) return absl::DataLossError(absl::StrCat("pull: it ended after ", payload.size(), " bytes"));
-  if (payload.empty()) return absl::OkStatus();
-  return Decode(payload, job, *ended);
-}
+  // The call is over: what the base holds now.
+  absl::Status Conclude(absl::Status status) {
+    if (part_ && absl::IsAborted(status)) job_.base->Abandon();
+    if (job_.probe) {
+      if (status.ok() && !plan_) status = absl::DataLossError("pull: it ended without a header");
+      if (status.ok()) Report(plan_->form == PullForm::kNothing, plan_->view_digest);
+      return status;
+    }
+    if (sink_) job_.base->End();
+    AUTOLOCO_RETURN_IF_ERROR(status);
+    if (!plan_) return absl::DataLossError("pull: it ended without a header");
+    if (sink_) AUTOLOCO_RETURN_IF_ERROR(sink_->CheckWhole());
+    const BaseBuffer::Held& held = job_.base->held();
+    const bool checkable = plan_->form != PullForm::kLive && !held.digest.empty();
+    if (checkable && held.digest != plan_->view_digest) {
+      return absl::DataLossError(
+          absl::StrCat("version ", plan_->version, ": want digest ", plan_->view_digest, ", got ", held.digest));
+    }
+    Report(checkable, held.digest);
+    ended_->version = held.version.value_or(plan_->version);
+    return absl::OkStatus();
+  }
+
+ private:
+  v1::PullRequest Request() const {
+    v1::PullRequest request;
+    *request.mutable_identity() = ToProto(job_.identity, worker_);
+    const BaseBuffer::Held& held = job_.base->held();
+    request.set_held_version(held.version.value_or(0));
+    request.set_held_digest(held.digest);
+    request.set_held_mixed(held.mixed);
+    request.set_header_only(job_.probe);
+    if (part_) {
+      request.mutable_part()->set_form(ToProto(part_->form));
+      request.mutable_part()->set_version(part_->version);
+      request.mutable_part()->set_first_block(part_->first_block);
+    }
+    return request;
+  }
+
+  // OK with whatever came before the stream ended: its status tells why it did.
+  absl::Status ReadReplies(grpc::ClientReader<v1::PullReply>* reader) {
+    v1::PullReply reply;
+    if (!reader->Read(&reply)) return absl::OkStatus();
+    if (!reply.has_header()) return absl::DataLossError("pull: want a header first");
+    AUTOLOCO_ASSIGN_OR_RETURN(plan_, ReadPullHeader(reply.header(), job_, part_));
+    if (!job_.probe && plan_->form != PullForm::kNothing) {
+      job_.base->Begin(plan_->form, plan_->version);
+      sink_.emplace(*plan_, job_.base);
+    }
+    while (reader->Read(&reply)) {
+      if (!sink_) return absl::DataLossError("pull: more than a header");
+      transfer_->Moved(reply.has_chunk() ? reply.chunk().data().size() : reply.live_block().data().size());
+      AUTOLOCO_RETURN_IF_ERROR(sink_->Take(reply));
+    }
+    return absl::OkStatus();
+  }
+
+  void Report(bool confirmed, const std::string& digest) {
+    ended_->form = plan_->form;
+    ended_->confirmed = confirmed;
+    ended_->version = plan_->version;
+    ended_->digest = digest;
+  }
+
+  const absl::string_view worker_;
+  const PullJob& job_;
+  Transfer* const transfer_;
+  PullEnded* const ended_;
+  std::optional<BaseBuffer::Unfinished> part_;  // asked for
+  std::optional<PullPlan> plan_;                // once the header has come
+  std::optional<PullSink> sink_;                // once blocks may come
+};
 
 }  // namespace
 
 PullEnded RunPull(v1::ParameterServer::Stub* stub, absl::string_view worker, const PullJob& job, Transfer* transfer) {
-  PullEnded ended{.ticket = job.ticket, .status = absl::OkStatus(), .version = 0, .digest = "", .differs = false};
-  ended.status = Pull(stub, worker, job, transfer, &ended);
+  PullEnded ended{.ticket = job.ticket, .status = absl::OkStatus(), .probe = job.probe};
+  PullCall call(worker, job, transfer, &ended);
+  ended.status = call.Conclude(call.Run(stub));
   return ended;
 }
 

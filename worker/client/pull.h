@@ -1,4 +1,4 @@
-// Pull: the parameters of a version into the base buffer.
+// Pull: one step of the base buffer towards the server's current parameters.
 #ifndef AUTOLOCO_WORKER_CLIENT_PULL_H_
 #define AUTOLOCO_WORKER_CLIENT_PULL_H_
 
@@ -10,10 +10,14 @@
 
 namespace autoloco::worker {
 
-// Blocks until the call is over. The payload is taken whole, within the bound that the layout sets, before `job.base`
-// is written; the digest of what was written is compared with the header's. Besides the server's errors:
-// FAILED_PRECONDITION (another layout), DATA_LOSS (bytes out of order, too few or too many, a damaged block, another
-// digest), CANCELLED, DEADLINE_EXCEEDED (stalled), RESOURCE_EXHAUSTED (memory).
+// Says what `job.base` holds, and takes what the server decides to send: block by block into the base as they come,
+// each checked. Blocks until the call is over. What an earlier pull has begun and not finished is asked for first. Of
+// the payload no more than one block is held, whatever the header says. Errors besides the server's:
+//   ABORTED              the server does not have the rest of an unfinished transfer: the next pull begins anew
+//   FAILED_PRECONDITION  another layout
+//   DATA_LOSS            a header that does not fit what was asked, bytes out of order, too few or too many, a damaged
+//                        block; or all came and the digest is another one, which the next pull tells the server
+//   CANCELLED, DEADLINE_EXCEEDED (stalled)
 PullEnded RunPull(v1::ParameterServer::Stub* stub, absl::string_view worker, const PullJob& job, Transfer* transfer);
 
 }  // namespace autoloco::worker

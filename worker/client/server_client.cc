@@ -97,7 +97,7 @@ void ServerClient::AskPushStatus(Ticket ticket, const Identity& identity, Round 
 void ServerClient::CancelPush(Ticket ticket) { CancelTransfer(ticket); }
 
 void ServerClient::Pull(const PullJob& job, Transfer* transfer) {
-  PullEnded ended{.ticket = job.ticket, .status = absl::OkStatus(), .version = 0, .digest = "", .differs = false};
+  PullEnded ended{.ticket = job.ticket, .status = absl::OkStatus(), .probe = job.probe};
   const auto channels = pull_connections_.Get(1);
   if (channels.ok()) {
     ended = RunPull(v1::ParameterServer::NewStub(channels->front()).get(), options_.worker, job, transfer);

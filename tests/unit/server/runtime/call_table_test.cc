@@ -19,7 +19,8 @@ class CallTableTest : public ::testing::Test {
   FakeTelemetry telemetry_;
   std::deque<Event> events_;
   WorkPool pool_{1};
-  CallTable table_{{.calls_max = 2}, {&layout_, Codec::kFp32, &pool_, &inbox_, &payloads_, &telemetry_, &events_}};
+  CallTable table_{
+      {.calls_max = 2}, {&layout_, Codec::kFp32, &pool_, &inbox_, &payloads_, &telemetry_, &events_}, {&layout_}};
 };
 
 TEST_F(CallTableTest, InputsOfCallsThatAreGoneAreCounted) {
@@ -38,7 +39,7 @@ TEST_F(CallTableTest, CallsBeyondTheLimitAreTurnedAway) {
   table_.On(SessionOpened{1, &session}, kStart);
   table_.On(PushStarted{2, &push}, kStart);
   EXPECT_EQ(table_.size(), 2);
-  table_.On(PullParked{&pull, PullOpened{3, {}, true, 0}}, kStart);
+  table_.On(PullParked{&pull, PullOpened{3, {}}}, kStart);
   EXPECT_EQ(pull.ended->code(), absl::StatusCode::kResourceExhausted);
   EXPECT_TRUE(events_.empty());
 }

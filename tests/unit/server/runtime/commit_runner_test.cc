@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <future>
 #include <string>
 #include <variant>
 #include <vector>
@@ -32,7 +33,7 @@ class CommitRunnerTest : public ::testing::Test {
   FakeCheckpointStore checkpoints_;
   FakeTelemetry telemetry_;
   WorkPool pool_{2};
-  CommitRunner runner_{{&clock_, &parameters_, &checkpoints_, &telemetry_, &pool_, &inbox_}, {1}};
+  CommitRunner runner_{{&clock_, &parameters_, &checkpoints_, &telemetry_, &pool_, &inbox_}};
 };
 
 TEST_F(CommitRunnerTest, MakesTheNextVersionAndItsSnapshot) {
@@ -51,10 +52,12 @@ TEST_F(CommitRunnerTest, MakesTheNextVersionAndItsSnapshot) {
   ASSERT_TRUE(ApplyOuterStepReference(contributions, outer_, params, momentum).ok());
   EXPECT_EQ(finished.event.round, 4);
   EXPECT_EQ(finished.event.params_digest, Digest128(params));
-  EXPECT_EQ(finished.snapshot->header().version, 5);
-  EXPECT_EQ(finished.snapshot->header().params_digest, Digest128(params));
+  EXPECT_EQ(finished.event.view_digest, Digest128(params));
+  EXPECT_EQ(finished.payload->header().form, PullForm::kFull);
+  EXPECT_EQ(finished.payload->header().version, 5);
+  EXPECT_EQ(finished.payload->header().params_digest, Digest128(params));
   std::string payload;
-  finished.snapshot->Copy(0, finished.snapshot->payload_bytes(), &payload);
+  finished.payload->Copy(0, finished.payload->payload_bytes(), &payload);
   EXPECT_EQ(payload, EncodeVector(params, Codec::kFp32, 1));
   EXPECT_NEAR(finished.event.stats.delta_norm_by_worker.at("b"), 3 * std::sqrt(kValues), 1e-6);
   EXPECT_NEAR(finished.event.stats.mean_delta_norm, 2 * std::sqrt(kValues), 1e-6);
@@ -76,20 +79,57 @@ TEST_F(CommitRunnerTest, ACorrectedStepUsesItsFactors) {
   EXPECT_EQ(finished.event.params_digest, Digest128(params));
 }
 
-TEST_F(CommitRunnerTest, ACheckpointSeesWhatWasThereBeforeTheNextCommit) {
+TEST_F(CommitRunnerTest, ACommitOvertakesACheckpointThatKeepsWhatWasThereBeforeIt) {
+  std::promise<void> committed;
+  checkpoints_.between_blocks = [wait = committed.get_future().share()] { wait.wait(); };
   CoreSnapshot snapshot;
   snapshot.version = 4;
+  snapshot.history.resize(1);
+  snapshot.history[0].round = 3;
+  snapshot.history[0].params_digest = "of version 4";
   const std::string before = parameters_.ParamsDigest();
   runner_.Checkpoint(snapshot);
   runner_.Commit({4, {{Deliver(std::vector<float>(kValues, 1.0F)), "a", 1.0}}});
-  const auto stored = std::get<CheckpointFinished>(*inbox_.Take(std::nullopt));
   const auto finished = std::get<CommitFinished>(*inbox_.Take(std::nullopt));
+  committed.set_value();
+  const auto stored = std::get<CheckpointFinished>(*inbox_.Take(std::nullopt));
   ASSERT_TRUE(stored.result.ok());
   EXPECT_EQ(stored.version, 4);
-  EXPECT_EQ(checkpoints_.params_digest, before);
+  EXPECT_EQ(checkpoints_.params_digest, "of version 4");
   EXPECT_EQ(Digest128(checkpoints_.params), before);
-  EXPECT_EQ(checkpoints_.momentum.size(), kValues);
+  EXPECT_EQ(checkpoints_.momentum, std::vector<float>(kValues));
+  EXPECT_TRUE(checkpoints_.view.empty());
   EXPECT_NE(finished.event.params_digest, before);
+}
+
+TEST_F(CommitRunnerTest, CheckpointsAreWrittenOneAtATimeEachOfItsVersion) {
+  std::vector<std::string> digests = {parameters_.ParamsDigest()};
+  std::vector<std::string> stored;
+  for (Round round = 0; round < 3; ++round) {
+    CoreSnapshot snapshot;
+    snapshot.version = round;
+    runner_.Checkpoint(snapshot);
+    runner_.Commit({round, {{Deliver(std::vector<float>(kValues, 1.0F)), "a", 1.0}}});
+    for (int i = 0; i < 2; ++i) {
+      const Input input = *inbox_.Take(std::nullopt);
+      if (const auto* commit = std::get_if<CommitFinished>(&input)) digests.push_back(commit->event.params_digest);
+      if (std::holds_alternative<CheckpointFinished>(input)) stored.push_back(Digest128(checkpoints_.params));
+    }
+  }
+  digests.pop_back();
+  EXPECT_EQ(stored, digests);
+}
+
+TEST_F(CommitRunnerTest, ALossyBroadcastAndTheViewItMakesAreStored) {
+  CommitRunner::CommitJob job{4, {{Deliver(std::vector<float>(kValues, 1.0F)), "a", 1.0}}};
+  job.method.broadcast = {static_cast<std::uint8_t>(Codec::kRms4), 1.5, 1};
+  runner_.Commit(std::move(job));
+  const auto finished = std::get<CommitFinished>(*inbox_.Take(std::nullopt));
+  runner_.Checkpoint(CoreSnapshot());
+  ASSERT_TRUE(std::holds_alternative<CheckpointFinished>(*inbox_.Take(std::nullopt)));
+  EXPECT_EQ(finished.payload->header().form, PullForm::kBroadcast);
+  EXPECT_EQ(finished.event.view_digest, Digest128(checkpoints_.view));
+  EXPECT_NE(finished.event.view_digest, finished.event.params_digest);
 }
 
 TEST_F(CommitRunnerTest, AFailedCheckpointIsReported) {

@@ -23,11 +23,11 @@ class EffectRunnerTest : public ::testing::Test {
   FakeCheckpointStore checkpoints_;
   FakeTelemetry telemetry_;
   WorkPool pool_{1};
-  CommitRunner commits_{{&clock_, &parameters_, &checkpoints_, &telemetry_, &pool_, &inbox_}, {}};
+  CommitRunner commits_{{&clock_, &parameters_, &checkpoints_, &telemetry_, &pool_, &inbox_}};
   FakeRecordStore records_;
   PayloadStore payloads_{1000, &records_};
   std::deque<Event> events_;
-  CallTable calls_{{}, {&layout_, Codec::kFp32, &pool_, &inbox_, &payloads_, &telemetry_, &events_}};
+  CallTable calls_{{}, {&layout_, Codec::kFp32, &pool_, &inbox_, &payloads_, &telemetry_, &events_}, {&layout_}};
   EffectRunner runner_{&calls_, &payloads_, &commits_, &records_, &telemetry_};
 };
 
@@ -89,7 +89,7 @@ TEST_F(EffectRunnerTest, RemembersTheEndOfTheRun) {
 
 TEST_F(EffectRunnerTest, EffectsForWhatIsGoneAreIgnored) {
   runner_.Run({SendAbort{1, 0, ""}, CloseSession{1, absl::OkStatus()}, AdmitPush{2, 10}, DropPayload{2},
-               AnswerPushStatus{}, RefusePull{3, absl::AbortedError("")}, ServePull{4, 0}},
+               AnswerPushStatus{}, RefusePull{3, absl::AbortedError("")}, ServePull{4}},
               kStart);
   EXPECT_EQ(calls_.size(), 0);
   EXPECT_EQ(payloads_.size(), 0);

@@ -45,19 +45,22 @@ class EventLoopTest : public ::testing::Test {
   FakeCheckpointStore checkpoints_;
   FakeTelemetry telemetry_;
   WorkPool pool_{1};
-  CommitRunner commits_{{clock_, &parameters_, &checkpoints_, &telemetry_, &pool_, &inbox_}, {}};
+  CommitRunner commits_{{clock_, &parameters_, &checkpoints_, &telemetry_, &pool_, &inbox_}};
   RoundMachine core_{Config(), CoreState(), clock_->Now()};
   MemoryRecordStore records_{&inbox_};
-  EventLoop loop_{
-      {clock_, &inbox_, &core_, &commits_, &records_, &pool_, &telemetry_, &layout_},
-      {.codec = Codec::kFp32, .limits = {}, .push_bytes_in_flight_max = 10000, .checkpoint = "/checkpoints/old"},
-      parameters_.Encode(0, parameters_.ParamsDigest(), 1, &pool_)};
+  EventLoop loop_{{clock_, &inbox_, &core_, &commits_, &records_, &pool_, &telemetry_, &layout_},
+                  {.codec = Codec::kFp32,
+                   .limits = {},
+                   .push_bytes_in_flight_max = 10000,
+                   .checkpoint = "/checkpoints/old"},
+                  {"params", "view", {parameters_.Encode(0, "params", 1, &pool_)}, nullptr}};
 };
 
 TEST_F(EventLoopTest, StatusKnowsMoreThanTheCore) {
   const ServerStatus status = Status();
   EXPECT_EQ(status.run.phase, RunPhase::kWaiting);
-  EXPECT_EQ(status.params_digest, parameters_.ParamsDigest());
+  EXPECT_EQ(status.params_digest, "params");
+  EXPECT_EQ(status.view_digest, "view");
   EXPECT_EQ(status.parameters, 10);
   EXPECT_EQ(status.checkpoint, "/checkpoints/old");
   EXPECT_EQ(status.bytes_up, 0);

@@ -21,6 +21,8 @@ using ::testing::HasSubstr;
 
 class RecoveryTest : public ::testing::Test {
  protected:
+  explicit RecoveryTest(const CommitMethod& method = {}) : run_(temp_.File("state"), method) {}
+
   // A server starts on the folder.
   void Start() {
     tools_ = {};
@@ -30,7 +32,7 @@ class RecoveryTest : public ::testing::Test {
     folder_ = std::make_unique<StateFolder>(*StateFolder::Open(run_.state_dir, "run"));
     database_ = *StateDatabase::Open(folder_->database_path(), Database::Mode::kReadWrite);
     spool_ = *Spool::Open(folder_->spool_path());
-    tools_ = {folder_.get(), database_.get(), spool_.get(), &parameters_, &run_.pool};
+    tools_ = {folder_.get(), database_.get(), spool_.get(), &parameters_, &run_.pool, lossy_, 16};
   }
   absl::StatusOr<Recovered> Go() {
     Start();
@@ -45,13 +47,14 @@ class RecoveryTest : public ::testing::Test {
   }
   void Sql(const char* sql) {
     auto database =
-        Database::Open(absl::StrCat(run_.state_dir, "/", kStateDatabaseFile), Database::Mode::kReadWrite, {1, ""});
+        Database::Open(absl::StrCat(run_.state_dir, "/", kStateDatabaseFile), Database::Mode::kReadWrite, {2, ""});
     ASSERT_TRUE(database.ok()) << database.status();
     ASSERT_TRUE(database->Execute(sql).ok());
   }
 
   const TempFolder temp_;
-  StoredRun run_{temp_.File("state")};
+  StoredRun run_;
+  bool lossy_ = false;  // as configured
   ParameterStore parameters_ = *ParameterStore::Allocate(run_.layout);
   std::unique_ptr<StateFolder> folder_;
   std::unique_ptr<StateDatabase> database_;
@@ -149,7 +152,9 @@ TEST_F(RecoveryTest, ANewRunBegins) {
   const auto recovered = Go();
   ASSERT_TRUE(recovered.ok()) << recovered.status();
   EXPECT_TRUE(recovered->new_run);
-  EXPECT_EQ(recovered->state, CoreState());
+  CoreState want;
+  want.view_digest = run_.digests[0];
+  EXPECT_EQ(recovered->state, want);
   EXPECT_EQ(recovered->params_digest, run_.digests[0]);
   const auto again = Go();
   ASSERT_TRUE(again.ok()) << again.status();
@@ -175,6 +180,85 @@ TEST_F(RecoveryTest, GoingBackToWhatIsNoCheckpointChangesNothing) {
   Start();
   EXPECT_FALSE(GoBackTo(run_.state_dir + "/checkpoints/step-7", tools_).ok());
   EXPECT_EQ(Go()->state.run.version, 5u);
+}
+
+class LossyRecoveryTest : public RecoveryTest {
+ protected:
+  LossyRecoveryTest() : RecoveryTest({.broadcast = {static_cast<std::uint8_t>(Codec::kRms4), 1.5, 1}}) {
+    lossy_ = true;
+  }
+
+  std::string BytesOf(const EncodedPayload& payload) {
+    std::string bytes;
+    payload.Copy(0, payload.payload_bytes(), &bytes);
+    return bytes;
+  }
+};
+
+TEST_F(LossyRecoveryTest, TheViewComesBackAndSoDoTheBroadcastsThatAreDoneAgain) {
+  const auto recovered = Go();
+  ASSERT_TRUE(recovered.ok()) << recovered.status();
+  EXPECT_EQ(recovered->params_digest, run_.digests[5]);
+  EXPECT_EQ(recovered->state.view_digest, run_.view_digests[5]);
+  EXPECT_NE(run_.view_digests[5], run_.digests[5]);
+  EXPECT_EQ(parameters_.ViewDigest(), run_.view_digests[5]);
+  ASSERT_EQ(recovered->broadcasts.size(), 1u) << "the newest checkpoint is of version 4";
+  EXPECT_EQ(recovered->broadcasts[0]->header().version, 5u);
+  EXPECT_EQ(BytesOf(*recovered->broadcasts[0]), BytesOf(*run_.payloads_sent[4]));
+  std::vector<float> block(BlockSize(run_.layout.value_count(), 0));
+  EXPECT_EQ(parameters_.view()->Read(0, block), 5u);
+}
+
+TEST_F(LossyRecoveryTest, NoMoreBroadcastsComeBackThanAreKept) {
+  Damage(Checkpoint(40) + "/outer.safetensors");
+  Start();
+  tools_.broadcasts_kept = 2;
+  const auto recovered = Recover(tools_, StoredRun::StartAnew);
+  ASSERT_TRUE(recovered.ok()) << recovered.status();
+  EXPECT_EQ(recovered->checkpoint, Checkpoint(20));
+  EXPECT_EQ(recovered->state.view_digest, run_.view_digests[5]);
+  ASSERT_EQ(recovered->broadcasts.size(), 2u);
+  EXPECT_EQ(recovered->broadcasts[0]->header().version, 4u);
+}
+
+TEST_F(LossyRecoveryTest, AnotherViewThanTheRecordedOneIsNamed) {
+  Sql("UPDATE rounds SET view_digest = 'other' WHERE round = 4");
+  EXPECT_THAT(Error(), HasSubstr("round 4 done again: want a view of digest other"));
+}
+
+TEST_F(LossyRecoveryTest, LosslessBroadcastsAreRefusedInTheMiddle) {
+  lossy_ = false;
+  EXPECT_THAT(Error(), HasSubstr("FAILED_PRECONDITION: codec.broadcast: lossless as configured"));
+}
+
+TEST_F(LossyRecoveryTest, GoingBackMayGoOnWithoutAView) {
+  lossy_ = false;
+  Start();
+  const auto back = GoBackTo(Checkpoint(20), tools_);
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(back->state.view_digest, run_.digests[2]);
+  EXPECT_EQ(parameters_.view(), nullptr);
+}
+
+TEST_F(RecoveryTest, LossyBroadcastsAreRefusedInTheMiddleAndTakenWhenItGoesBack) {
+  lossy_ = true;
+  EXPECT_THAT(Error(), HasSubstr("FAILED_PRECONDITION: codec.broadcast: lossy as configured"));
+  Start();
+  const auto back = GoBackTo(Checkpoint(20), tools_);
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(back->state.view_digest, run_.digests[2]);
+  ASSERT_NE(parameters_.view(), nullptr);
+  EXPECT_EQ(parameters_.ViewDigest(), run_.digests[2]);
+}
+
+TEST_F(RecoveryTest, ANewRunMayHaveLossyBroadcasts) {
+  run_.state_dir = temp_.File("other");
+  lossy_ = true;
+  const auto recovered = Go();
+  ASSERT_TRUE(recovered.ok()) << recovered.status();
+  EXPECT_EQ(recovered->state.view_digest, run_.digests[0]);
+  EXPECT_EQ(parameters_.ViewDigest(), run_.digests[0]);
+  EXPECT_TRUE(recovered->broadcasts.empty());
 }
 
 }  // namespace

@@ -77,6 +77,7 @@ StartCommit Decision(Round round) {
   decision.round = round;
   decision.step.factors = {1.5, 0.5, 0.25, 1.0 / 3, false};
   decision.step.ratio = 0.1;
+  decision.method = {CombineKind::kTrimmedMean, 0.125, {5, 1.0 / 3, 7}};
   decision.contributions = {{{{"dc1", 1}, round, 0}, 0.75}, {{{"dc2", 1}, round, 0}, 0.25}};
   return decision;
 }
@@ -84,9 +85,10 @@ StartCommit Decision(Round round) {
 RoundCommittedRecord Committed(Round round) {
   RoundCommittedRecord record;
   record.round = round;
-  record.params_digest = absl::StrCat("digest ", round + 1);
   record.stats.mean_delta_norm = 0.3;
   record.stats.delta_norm_by_worker = {{"dc1", 0.1}, {"dc2", std::numeric_limits<double>::infinity()}};
+  record.record.params_digest = absl::StrCat("digest ", round + 1);
+  record.record.view_digest = absl::StrCat("view ", round + 1);
   record.record.round = round;
   record.record.loss_mean = 3.5;
   record.record.statistics.agreement = 1.0 / 7;
@@ -238,9 +240,9 @@ TEST_F(StateDatabaseTest, TellsWhatToReplay) {
   ASSERT_TRUE(rounds.ok()) << rounds.status();
   ASSERT_EQ(rounds->size(), 3u);
   EXPECT_EQ((*rounds)[0].decision, Decision(1));
-  EXPECT_EQ((*rounds)[0].params_digest, "digest 2");
+  EXPECT_EQ((*rounds)[0].digests, (VersionDigests{"digest 2", "view 2"}));
   EXPECT_THAT((*rounds)[0].payload_digests, ElementsAre("a1", "b1"));
-  EXPECT_EQ((*rounds)[2].params_digest, "");
+  EXPECT_EQ((*rounds)[2].digests, VersionDigests());
   EXPECT_THAT((*rounds)[2].payload_digests, ElementsAre("a3", ""));
 }
 
@@ -283,7 +285,8 @@ TEST_F(StateDatabaseTest, GoesBackToACheckpointAndKeepsWhatIsOlder) {
   EXPECT_EQ(got, want);
   const auto rounds = database_->DecidedRounds(0);
   ASSERT_EQ(rounds->size(), 2u);
-  EXPECT_EQ((*rounds)[1].params_digest, "digest 2");
+  EXPECT_EQ((*rounds)[1].digests.params, "digest 2");
+  EXPECT_EQ((*database_->Digests())[2], (VersionDigests{"digest 2", "view 2"}));
 }
 
 TEST_F(StateDatabaseTest, SumsTheLeases) {

@@ -31,8 +31,8 @@ TEST(ServerClientTest, WithoutAServerEverythingEndsWithUnavailable) {
   const std::unique_ptr<ServerClient> client = *ServerClient::Create(Options("127.0.0.1:1"), &log);
   client->OpenSession(1, {}, std::nullopt);
   EXPECT_EQ(log.Await<SessionEnded>().status.code(), absl::StatusCode::kUnavailable);
-  client->StartPull(
-      {.ticket = 2, .identity = {}, .version = 0, .held_digest = "", .probe = false, .layout_hash = 0, .base = {}});
+  BaseBuffer base = BaseBuffer::Allocate(10).value();
+  client->StartPull({.ticket = 2, .base = &base});
   EXPECT_EQ(log.Await<PullEnded>().status.code(), absl::StatusCode::kUnavailable);
   client->StartPush({.ticket = 3, .identity = {}, .delta = std::make_shared<EncodedDelta>()});
   EXPECT_EQ(log.Await<PushEnded>().status.code(), absl::StatusCode::kUnavailable);

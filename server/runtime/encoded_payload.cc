@@ -1,4 +1,4 @@
-#include "server/runtime/encoded_snapshot.h"
+#include "server/runtime/encoded_payload.h"
 
 #include <algorithm>
 #include <utility>
@@ -7,7 +7,7 @@
 
 namespace autoloco::server {
 
-EncodedSnapshot::EncodedSnapshot(Header header, std::vector<std::string> blocks)
+EncodedPayload::EncodedPayload(Header header, std::vector<std::string> blocks)
     : header_(std::move(header)), blocks_(std::move(blocks)) {
   offsets_.reserve(blocks_.size() + 1);
   std::uint64_t offset = 0;
@@ -18,7 +18,7 @@ EncodedSnapshot::EncodedSnapshot(Header header, std::vector<std::string> blocks)
   offsets_.push_back(offset);
 }
 
-void EncodedSnapshot::Copy(std::uint64_t offset, std::uint64_t size, std::string* out) const {
+void EncodedPayload::Copy(std::uint64_t offset, std::uint64_t size, std::string* out) const {
   AUTOLOCO_CHECK(offset <= payload_bytes());
   AUTOLOCO_CHECK(size <= payload_bytes() - offset);
   out->clear();
