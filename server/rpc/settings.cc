@@ -189,7 +189,7 @@ EventLoop::Settings ToLoopSettings(const v1::ServerConfig& config, const std::st
   settings.limits.calls_max = config.server().max_workers() * kCallsPerWorkerMax + kOtherCallsMax;
   settings.limits.stall_timeout = absl::Seconds(config.server().stall_timeout_seconds());
   settings.push_bytes_in_flight_max = config.server().max_push_bytes_in_flight();
-  settings.chunk_bytes_max = config.server().max_chunk_bytes();
+  settings.limits.chunk_bytes_max = config.server().max_chunk_bytes();
   settings.payloads_kept = PayloadsKept(config);
   settings.zstd_level = config.run().codec().zstd_level();
   settings.checkpoint = checkpoint;

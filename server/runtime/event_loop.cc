@@ -20,7 +20,7 @@ std::string TextOf(StorageTask task, const absl::Status& status) {
 EventLoop::EventLoop(const Tools& tools, const Settings& settings, const Initial& initial)
     : tools_(tools),
       started_(tools.clock->Now()),
-      payloads_(settings.push_bytes_in_flight_max, settings.chunk_bytes_max, tools.records),
+      payloads_(settings.push_bytes_in_flight_max, tools.records),
       calls_(settings.limits,
              PushTable::Tools{tools.layout, settings.codec, tools.pool, tools.inbox, &payloads_, tools.telemetry,
                               &events_},

@@ -45,7 +45,6 @@ class EventLoop {
     Codec codec = Codec::kFp32;
     CallTable::Limits limits;
     std::uint64_t push_bytes_in_flight_max = 0;
-    std::size_t chunk_bytes_max = 0;
     std::size_t payloads_kept = 1;  // of versions, for pulls
     int zstd_level = 1;             // of live blocks
     std::string checkpoint;         // path of the one that the run goes on from; empty: none

@@ -52,7 +52,6 @@ class EventLoopTest : public ::testing::Test {
                   {.codec = Codec::kFp32,
                    .limits = {},
                    .push_bytes_in_flight_max = 10000,
-                   .chunk_bytes_max = 1000,
                    .checkpoint = "/checkpoints/old"},
                   {"params", "view", {parameters_.Encode(0, "params", 1, &pool_)}, nullptr}};
 };

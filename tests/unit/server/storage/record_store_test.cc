@@ -28,8 +28,8 @@ class RecordStoreTest : public ::testing::Test {
         DurableRecordStore::Tools{MonotonicClock(), database_.get(), spool_.get(), &telemetry_, &inbox_}, settings);
   }
   std::shared_ptr<Payload> Filled(const std::string& text) {
-    auto payload = std::make_shared<Payload>(*store_->Reserve(text.size()), text.size());
-    EXPECT_TRUE(payload->Take(0, text).ok());
+    auto payload = std::make_shared<Payload>(*store_->Reserve(text.size()));
+    payload->Put(0, text);
     return payload;
   }
   static RecordBatch Batch(std::uint64_t sequence) {

@@ -78,7 +78,7 @@ TEST_F(RecoveryTest, GoesOnWhereTheRunWas) {
   EXPECT_TRUE(recovered->state.round->entries.at("a").delivered);
   ASSERT_EQ(recovered->payloads.size(), 1u);
   EXPECT_EQ(recovered->payloads[0].key.worker.name, "a");
-  EXPECT_TRUE(recovered->payloads[0].payload->CheckWhole().ok());
+  EXPECT_TRUE(recovered->payloads[0].payload->whole());
   EXPECT_EQ(recovered->state.run.history.size(), 5u);
 }
 
