@@ -26,7 +26,7 @@ struct ProgressNumbers {
   double tokens_per_second = 0;             // moving average over about 16 steps
   double compute_share = 0;                 // of wall time since the engine was ready
   double bits_per_value = 0;                // of the last encoded delta; 0: none yet
-  std::optional<double> snr_db;             // of its coding; none: lossless
+  std::optional<double> snr_db = std::nullopt;  // of its coding; none: lossless
   std::optional<absl::Duration> time_left;  // of the run, at the pace since this worker's first step
 };
 
