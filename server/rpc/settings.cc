@@ -154,7 +154,7 @@ CoreConfig ToCoreConfig(const v1::ServerConfig& config, const std::string& run_i
   core.batch_size = run.inner().batch_size();
   core.tokens_per_sample = run.model().context();
   core.shared_data = run.data().sharing() == v1::DataConfig::SHARING_SHARED;
-  core.evaluate = run.evaluation().windows() > 0;
+  core.evaluation_windows = run.evaluation().windows();
   core.strict = run.rounds().strict();
   core.min_workers = run.rounds().min_workers();
   core.start_workers = run.rounds().start_workers();

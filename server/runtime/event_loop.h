@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -118,7 +119,7 @@ class EventLoop {
   std::string params_digest_;  // of the newest version that was made
   std::string view_digest_;
   std::string checkpoint_;
-  absl::Status storage_;  // of the last attempt
+  std::map<StorageTask, absl::Status> trouble_;  // of the last attempts at what cannot be done
   std::optional<RunFinished> gave_up_;
   bool stopping_ = false;
   Instant timers_from_;  // no TimerFired before

@@ -120,12 +120,14 @@ struct CheckpointFinished {
 
 // RecordsStored (server/core/events.h) is posted as it is.
 
-// Records could not be made durable; it is tried again. OK: they could, after that.
+// The task could not be done; it is tried again. OK: it could, after that.
 struct StorageTrouble {
+  StorageTask task = StorageTask::kRecords;
   absl::Status status;
 };
-// It will not be tried again: the process must end.
+// That has gone on for too long: the process must end.
 struct StorageGaveUp {
+  StorageTask task = StorageTask::kRecords;
   absl::Status status;
 };
 

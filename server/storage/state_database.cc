@@ -73,7 +73,11 @@ absl::Status StateDatabase::Begin(const RunIdentity& identity, const CoreState& 
   // What is there of older rounds tells more than the state does: their digests, who took part.
   for (const RoundRecord& record : state.run.history) {
     AUTOLOCO_ASSIGN_OR_RETURN(const std::optional<std::uint64_t> attempt, AttemptAt(record.round));
-    if (!attempt) AUTOLOCO_RETURN_IF_ERROR(StoreOne(RoundCommittedRecord{record.round, {}, record}));
+    if (attempt) continue;
+    RoundCommittedRecord committed;
+    committed.round = record.round;
+    committed.record = record;
+    AUTOLOCO_RETURN_IF_ERROR(StoreOne(committed));
   }
   for (const EvaluationPoint& point : state.run.evaluations) {
     AUTOLOCO_RETURN_IF_ERROR(StoreOne(EvaluationRecord{point}));

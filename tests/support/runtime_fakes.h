@@ -127,8 +127,9 @@ class FakeTelemetry final : public Telemetry {
   void OnCheckpoint(const absl::StatusOr<StoredCheckpoint>& result, absl::Duration) override {
     Add(absl::StrCat("checkpoint ", result.ok() ? result->path : "failed"));
   }
-  void OnStorage(const absl::Status& status, absl::Duration) override {
-    if (!status.ok()) Add("storage failed");
+  void OnStorage(StorageTask task, const absl::Status& status, absl::Duration) override {
+    if (task == StorageTask::kRecords && status.ok()) return;
+    Add(absl::StrCat(task == StorageTask::kRecords ? "storage " : "room ", status.ok() ? "is there" : "failed"));
   }
   void OnStatus(const RunStatus& status) override {
     MutexLock lock(&mutex_);

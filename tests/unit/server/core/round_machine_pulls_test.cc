@@ -145,15 +145,16 @@ TEST_F(LossyPulls, WhatWasReadInTheMiddleOfACommitWaitsForItsEnd) {
   EXPECT_EQ(served[1].form, PullForm::kNothing);
 }
 
-TEST_F(LossyPulls, AWorkerThatWasLostMeanwhileIsRefusedAtTheEnd) {
+TEST_F(LossyPulls, AWorkerThatWasReplacedMeanwhileIsRefusedAtTheEnd) {
   CloseRound();
   Pull(0, "", true);
-  const Sender old = script_.SenderOf("a");
-  script_.Say(GoodbyeReceived{script_.SessionOf("a"), old, "SIGTERM"});
+  script_.Join("a");  // another life
   script_.Clear();
   script_.Commit();
   EXPECT_FALSE(script_.Last<ServePull>());
-  EXPECT_TRUE(script_.Last<RefusePull>());
+  ASSERT_TRUE(script_.Last<RefusePull>());
+  EXPECT_EQ(script_.Last<RefusePull>()->ticket, 901u);
+  EXPECT_EQ(script_.Last<RefusePull>()->status.code(), absl::StatusCode::kFailedPrecondition);
 }
 
 TEST_F(LossyPulls, ARestartedServerKnowsTheDigestsAndOffersWhatItsShellHas) {
