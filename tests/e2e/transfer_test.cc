@@ -30,7 +30,8 @@ Outcome RunBehindRelay(int streams, std::uint64_t cut_after) {
   Cluster cluster;
   cluster.StartServer({"--preset=custom", "--width=256", "--heads=4", "--kv-heads=4", "--layers=4", "--mlp-hidden=704",
                        "--batch-size=2", "--evaluation.windows=0", "--warmup-steps=1", "--total-inner-steps=1",
-                       "--policy=fixed", "--interval.steps=1", "--heartbeat-seconds=0.2", "--strict"});
+                       "--policy=fixed", "--interval.steps=1", "--heartbeat-seconds=0.2", "--strict",
+                       "--codec.delta=fp32"});
   const std::unique_ptr<Relay> relay = Relay::Start(cluster.address()).value();
   // So slow that a cut in the middle of the push is one.
   relay->SetRate(Direction::kToServer, 4e6);
