@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -44,14 +45,18 @@ class ReceivedBulk {
 // The whole message around a header (PushHeader, PullHeader).
 grpc::ByteBuffer MakeHeaderMessage(const google::protobuf::MessageLite& header);
 
-// One chunk or block. The bytes of `data` are sent from where they lie: they must not change while gRPC holds them, and
-// `owner` is held for as long as that.
-grpc::ByteBuffer MakeChunkMessage(std::uint64_t offset, absl::string_view data, std::shared_ptr<const void> owner);
+// One chunk or block. The bytes of `data`, one piece or several in order, are sent from where they lie: they must not
+// change while gRPC holds them, and `owner` is held for as long as that.
+grpc::ByteBuffer MakeChunkMessage(std::uint64_t offset, std::span<const absl::string_view> data,
+                                  const std::shared_ptr<const void>& owner);
+grpc::ByteBuffer MakeChunkMessage(std::uint64_t offset, absl::string_view data,
+                                  const std::shared_ptr<const void>& owner);
 grpc::ByteBuffer MakeLiveBlockMessage(std::uint64_t block, std::uint64_t version, absl::string_view data,
-                                      std::shared_ptr<const void> owner);
+                                      const std::shared_ptr<const void>& owner);
 
-// Any message as bytes, for methods whose handlers speak bytes both ways.
+// Any message, for methods whose handlers speak bytes both ways. INVALID_ARGUMENT: the bytes are none.
 grpc::ByteBuffer ToBytes(const google::protobuf::MessageLite& message);
+absl::Status FromBytes(const grpc::ByteBuffer& bytes, google::protobuf::MessageLite* message);
 
 }  // namespace autoloco
 

@@ -17,7 +17,7 @@ enum class PullForm : std::uint8_t {
 };
 const char* PullFormName(PullForm form);  // e.g. "broadcast"
 
-// Whole blocks of a payload that is known by its header. With an unspecified form: all of what the server decides on.
+// Whole blocks of a payload that is known by its header. With an unspecified form: of what the server decides on.
 struct PullPart {
   PullForm form = PullForm::kUnspecified;
   Version version = 0;

@@ -40,9 +40,7 @@ absl::Status CheckDigest(absl::string_view field, const std::string& digest) {
 absl::StatusOr<PullPart> ToPullPart(const v1::PullPart& part) {
   PullPart native{PullForm::kUnspecified, part.version(), part.first_block(), part.block_count()};
   switch (part.form()) {
-    case v1::PULL_FORM_UNSPECIFIED:
-      if (native.first_block == 0 && native.block_count == 0) return native;
-      return absl::InvalidArgumentError("pull.part: blocks are counted in a payload that is known, want its form");
+    case v1::PULL_FORM_UNSPECIFIED: return native;
     case v1::PULL_FORM_FULL: native.form = PullForm::kFull; return native;
     case v1::PULL_FORM_BROADCAST: native.form = PullForm::kBroadcast; return native;
     case v1::PULL_FORM_LIVE: native.form = PullForm::kLive; return native;

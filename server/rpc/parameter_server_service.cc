@@ -23,8 +23,8 @@ grpc::ServerUnaryReactor* ParameterServerService::PushStatus(grpc::CallbackServe
   return new PushStatusReactor(context_, *request, reply);
 }
 
-grpc::ServerWriteReactor<v1::PullReply>* ParameterServerService::Pull(grpc::CallbackServerContext* call,
-                                                                      const v1::PullRequest* request) {
+grpc::ServerWriteReactor<grpc::ByteBuffer>* ParameterServerService::Pull(grpc::CallbackServerContext* call,
+                                                                         const grpc::ByteBuffer* request) {
   return new PullReactor(context_, call, *request);
 }
 

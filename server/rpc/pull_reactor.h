@@ -9,6 +9,7 @@
 #define AUTOLOCO_SERVER_RPC_PULL_REACTOR_H_
 
 #include <grpcpp/server_context.h>
+#include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/support/server_callback.h>
 
 #include <atomic>
@@ -16,7 +17,7 @@
 #include <memory>
 #include <optional>
 
-#include "autoloco/v1/parameter_server.pb.h"
+#include "absl/status/statusor.h"
 #include "server/rpc/call_record.h"
 #include "server/rpc/rpc_context.h"
 #include "server/runtime/calls.h"
@@ -25,10 +26,10 @@
 namespace autoloco::server {
 
 // Deletes itself after End().
-class PullReactor final : public grpc::ServerWriteReactor<v1::PullReply>, public PullCall {
+class PullReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer>, public PullCall {
  public:
-  // Both contexts outlive the reactor. Posts PullParked or CallRejected.
-  PullReactor(const RpcContext* context, grpc::CallbackServerContext* call, const v1::PullRequest& request);
+  // `request`: a PullRequest as bytes. Both contexts outlive the reactor. Posts PullParked or CallRejected.
+  PullReactor(const RpcContext* context, grpc::CallbackServerContext* call, const grpc::ByteBuffer& request);
 
   // PullCall.
   void Send(PullAnswer answer, std::shared_ptr<std::atomic<std::uint64_t>> bytes_moved) override;
@@ -40,7 +41,8 @@ class PullReactor final : public grpc::ServerWriteReactor<v1::PullReply>, public
   void OnDone() override { delete this; }
 
  private:
-  // Puts the next message into reply_; false: there is none.
+  absl::StatusOr<PullOpened> Read(const grpc::ByteBuffer& request) const;
+  // Makes reply_ the next message; false: there is none.
   bool FillNext();
   void FillChunk();
   void FillLiveBlock();
@@ -54,7 +56,8 @@ class PullReactor final : public grpc::ServerWriteReactor<v1::PullReply>, public
   std::uint64_t blocks_sent_ = 0;                            // of a live view, the write under way included
   std::uint64_t bytes_sent_ = 0;                             // of a payload, the write under way included
   std::shared_ptr<std::atomic<std::uint64_t>> bytes_moved_;  // written by the reactions only
-  v1::PullReply reply_;                                      // gRPC's while a write is under way
+  grpc::ByteBuffer reply_;                                   // gRPC's while a write is under way
+  std::uint64_t reply_bytes_ = 0;                            // of blocks in it
 };
 
 }  // namespace autoloco::server

@@ -15,7 +15,8 @@ namespace autoloco::server {
 namespace {
 
 constexpr std::uint32_t kStreamsPerConnectionMax = 64;
-constexpr std::size_t kCallsPerWorkerMax = 8;  // session, push, pull and a few that the worker has given up already
+// Session, the streams of a push and a pull, and some that the worker has given up already.
+constexpr std::size_t kCallsPerWorkerMax = 24;
 constexpr std::size_t kOtherCallsMax = 256;
 
 IntervalPolicy ToPolicy(v1::IntervalConfig::Policy policy) {

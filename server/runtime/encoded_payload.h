@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "common/base/ids.h"
 #include "common/codec/codec.h"
 #include "server/core/pull.h"
@@ -30,8 +31,9 @@ class EncodedPayload {
   // Payload bytes before block `block`. REQUIRES: block <= block_count().
   std::uint64_t OffsetOf(std::uint64_t block) const { return offsets_[block]; }
 
-  // Sets `out` to the payload bytes [offset, offset + size). REQUIRES: inside the payload.
-  void Copy(std::uint64_t offset, std::uint64_t size, std::string* out) const;
+  // The payload bytes [offset, offset + size), where they lie: in order, none of them empty. REQUIRES: inside the
+  // payload.
+  std::vector<absl::string_view> Pieces(std::uint64_t offset, std::uint64_t size) const;
 
  private:
   const Header header_;

@@ -1,6 +1,8 @@
 #include "server/runtime/pull_table.h"
 
 #include <algorithm>
+#include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -100,11 +102,17 @@ void PullTable::CloseParked(const absl::Status& status) {
 }
 
 void PullTable::Tick(Instant now) {
+  std::map<std::string, std::uint64_t> streams;  // by worker
+  for (const auto& [ticket, pull] : pulls_) {
+    if (pull.moved != nullptr) ++streams[pull.sender.worker.name];
+  }
   for (auto& [ticket, pull] : pulls_) {
     if (pull.moved == nullptr || pull.cut) continue;
     const std::uint64_t moved = pull.moved->load(std::memory_order_relaxed);
     if (pull.watch.Heard(moved, now)) events_->push_back(WorkerHeard{pull.sender});
-    if (pull.watch.Stalled(moved, now, stall_timeout_)) {
+    // Together a worker's streams must move what one alone would have to.
+    const std::uint64_t least = TransferWatch::kLeastBytes / streams[pull.sender.worker.name];
+    if (pull.watch.Stalled(moved, now, stall_timeout_, least)) {
       pull.cut = true;
       pull.call->Cut();
     }

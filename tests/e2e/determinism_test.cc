@@ -44,7 +44,7 @@ Run RunStrict(const char* program, const std::vector<std::string>& names, int se
   return run;
 }
 
-void ExpectReproducible(const char* program, const std::string& codec = "fp32") {
+void ExpectReproducible(const char* program, const std::string& codec = "quantized") {
   const Run first = RunStrict(program, {"dc1", "dc2"}, 1, codec);
   EXPECT_FALSE(first.digest.empty());
   EXPECT_LT(first.last_loss, first.first_loss);
@@ -61,10 +61,10 @@ void ExpectReproducible(const char* program, const std::string& codec = "fp32") 
   EXPECT_NE(other_seed.digest, first.digest);
 }
 
+// With residuals on both sides.
 TEST(DeterminismTest, FakeWorkers) { ExpectReproducible(kFakeWorker); }
 
-// With residuals on both sides.
-TEST(DeterminismTest, FakeWorkersQuantized) { ExpectReproducible(kFakeWorker, "quantized"); }
+TEST(DeterminismTest, FakeWorkersLossless) { ExpectReproducible(kFakeWorker, "fp32"); }
 
 #ifdef AUTOLOCO_WITH_LIBTORCH
 TEST(DeterminismTest, RealWorkers) { ExpectReproducible(kWorker); }

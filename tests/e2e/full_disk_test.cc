@@ -18,10 +18,10 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Room for the first checkpoints of the small model (0.9 MB each) and not for all that are kept.
+// Room for the first checkpoints of the small model (1.3 MB each) and not for all that are kept.
 constexpr char kSmall[] = "size=3m";
 // Not even room for one delta of it.
-constexpr char kTiny[] = "size=64k";
+constexpr char kTiny[] = "size=16k";
 constexpr char kLarge[] = "size=64m";
 
 class SmallDisk {

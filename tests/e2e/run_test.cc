@@ -72,21 +72,18 @@ TEST_P(CodingTest, ARunEndsWithWhatItsWorkersSent) {
 
 INSTANTIATE_TEST_SUITE_P(Codecs, CodingTest,
                          ::testing::Values(Arguments{"--codec.delta", "bf16"}, Arguments{"--codec.delta", "int8"},
-                                           Arguments{"--codec.delta", "quantized"},
-                                           Arguments{"--codec.delta", "quantized", "--codec.step", "0.5"},
-                                           Arguments{"--codec.delta", "quantized", "--codec.step", "2.5"},
+                                           Arguments{"--codec.step", "0.5"}, Arguments{"--codec.step", "2.5"},
                                            Arguments{"--codec.broadcast", "bf16"},
                                            Arguments{"--codec.broadcast", "int8"},
-                                           Arguments{"--codec.broadcast", "quantized", "--codec.broadcast_step", "2.5"},
-                                           Arguments{"--codec.delta", "quantized", "--codec.broadcast", "quantized"}));
+                                           Arguments{"--codec.broadcast_step", "2.5"},
+                                           Arguments{"--codec.delta", "fp32"}, Arguments{"--codec.broadcast", "fp32"},
+                                           Arguments{"--codec.delta", "fp32", "--codec.broadcast", "fp32"}));
 
 // A version goes out as what the one before lacks; what the workers hold is not the exact parameters, and the same
 // everywhere.
 TEST(BroadcastTest, WorkersFollowTheViewByBroadcasts) {
   Cluster cluster;
-  cluster.StartServer(Concat(
-      SmallRun(30, 3, 2),
-      Concat(WithMetrics(), {"--no-exit-when-done", "--codec.delta", "quantized", "--codec.broadcast", "quantized"})));
+  cluster.StartServer(Concat(SmallRun(30, 3, 2), Concat(WithMetrics(), {"--no-exit-when-done"})));
   const auto first = cluster.StartWorker({.name = "dc1"});
   const auto second = cluster.StartWorker({.name = "dc2"});
   EXPECT_EQ(ExitCode(first.get()), 0) << first->Log();

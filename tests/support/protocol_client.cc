@@ -93,7 +93,6 @@ absl::StatusOr<PulledParameters> ProtocolClient::Pull(const v1::Identity& identi
   SetDeadline(&context);
   v1::PullRequest request;
   *request.mutable_identity() = identity;
-  request.set_current(true);
   const std::unique_ptr<grpc::ClientReader<v1::PullReply>> reader = bulk_->Pull(&context, request);
   PulledParameters pulled;
   std::string payload;

@@ -2,128 +2,56 @@
 
 #include <grpcpp/client_context.h>
 
-#include <memory>
+#include <algorithm>
+#include <cstddef>
 #include <optional>
-#include <span>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "autoloco/v1/parameter_server.pb.h"
+#include "common/base/byte_ranges.h"
+#include "common/base/check.h"
+#include "common/base/mutex.h"
 #include "common/base/status_macros.h"
-#include "common/codec/block_splitter.h"
 #include "common/codec/delta_codec.h"
+#include "common/rpc/bulk_call.h"
+#include "common/rpc/bulk_message.h"
 #include "common/rpc/status.h"
 #include "worker/client/messages.h"
 #include "worker/client/pull_header.h"
+#include "worker/client/pull_sink.h"
 
 namespace autoloco::worker {
 namespace {
 
-// A block that does not decode is damage, whichever way the codec names it.
-absl::Status AsDamage(const absl::Status& status) {
-  if (status.ok()) return status;
-  return absl::DataLossError(absl::StrCat("pull: ", status.message()));
-}
+// Least blocks of a stream: of whole parameters about a MiB, of a quantized broadcast as much.
+constexpr std::uint64_t kWholeBlocksMin = 4;
+constexpr std::uint64_t kBroadcastBlocksMin = 64;
 
-// Takes the payload of one stream into the base.
-class PullSink {
+// One pull, over one stream or several.
+class PullStreams {
  public:
-  PullSink(const PullPlan& plan, BaseBuffer* base)
-      : plan_(plan),
-        base_(base),
-        splitter_(base->values().size(), plan.codec, plan.first_block, plan.end_block),
-        next_live_(plan.first_block) {}
+  // All borrowed.
+  PullStreams(const std::vector<std::shared_ptr<grpc::Channel>>& channels, absl::string_view worker, const PullJob& job,
+              Transfer* transfer)
+      : channels_(channels), worker_(worker), job_(job), transfer_(transfer), request_(Request()) {}
 
-  absl::Status Take(const v1::PullReply& reply) {
-    if (plan_.form == PullForm::kLive && reply.has_live_block()) return TakeLive(reply.live_block());
-    if (plan_.form != PullForm::kLive && reply.has_chunk()) return TakeChunk(reply.chunk());
-    return absl::DataLossError("pull: another kind of message than the header says");
-  }
-  // DATA_LOSS: blocks are missing.
-  absl::Status CheckWhole() const {
-    const bool whole = plan_.form == PullForm::kLive ? next_live_ == plan_.end_block
-                                                     : splitter_.done() && taken_ == plan_.payload_bytes;
-    if (whole) return absl::OkStatus();
-    return absl::DataLossError(absl::StrCat("pull: it ended after ", taken_, " bytes"));
+  // Returns when all streams are over. OK: all that was asked for has come.
+  absl::Status Run() {
+    const std::vector<PullAsk> asks = Asks();
+    shares_.assign(asks.begin() + 1, asks.end());
+    const absl::Status lead = Stream(0, asks.front());
+    for (std::thread& other : others_) other.join();
+    MutexLock lock(&mutex_);
+    return transfer_->Finish(failure_.ok() ? lead : failure_);
   }
 
- private:
-  absl::Status TakeChunk(const v1::Chunk& chunk) {
-    if (chunk.offset() != taken_ || chunk.data().size() > plan_.payload_bytes - taken_) {
-      return absl::DataLossError(absl::StrCat("pull: chunk at ", chunk.offset(), " of ", chunk.data().size(),
-                                              " bytes, want offset ", taken_, " within ", plan_.payload_bytes));
-    }
-    taken_ += chunk.data().size();
-    std::span<const std::byte> piece = std::as_bytes(std::span(chunk.data()));
-    while (true) {
-      absl::StatusOr<std::optional<BlockSplitter::Block>> block = splitter_.Next(&piece);
-      if (!block.ok()) return AsDamage(block.status());
-      if (!block->has_value()) return absl::OkStatus();
-      const BlockSplitter::Block& whole = **block;
-      AUTOLOCO_RETURN_IF_ERROR(AsDamage(plan_.form == PullForm::kFull
-                                            ? base_->Put(whole.index, plan_.version, whole.bytes, &decoder_)
-                                            : base_->Add(whole.index, whole.bytes, plan_.codec, &decoder_)));
-    }
-  }
-  absl::Status TakeLive(const v1::LiveBlock& block) {
-    if (block.block() != next_live_ || next_live_ == plan_.end_block) {
-      return absl::DataLossError(absl::StrCat("pull: live block ", block.block(), ", want ", next_live_));
-    }
-    AUTOLOCO_RETURN_IF_ERROR(
-        AsDamage(base_->Put(block.block(), block.version(), std::as_bytes(std::span(block.data())), &decoder_)));
-    ++next_live_;
-    taken_ += block.data().size();
-    return absl::OkStatus();
-  }
-
-  const PullPlan plan_;
-  BaseBuffer* const base_;
-  BlockSplitter splitter_;
-  BlockDecoder decoder_;
-  std::uint64_t next_live_;
-  std::uint64_t taken_ = 0;  // payload bytes
-};
-
-// One call under way.
-class PullCall {
- public:
-  PullCall(absl::string_view worker, const PullJob& job, Transfer* transfer, PullEnded* ended)
-      : worker_(worker), job_(job), transfer_(transfer), ended_(ended) {
-    if (!job.probe) part_ = job.base->unfinished();
-  }
-
-  absl::Status Run(v1::ParameterServer::Stub* stub) {
-    grpc::ClientContext context;
-    AUTOLOCO_RETURN_IF_ERROR(transfer_->Begin(&context));
-    const std::unique_ptr<grpc::ClientReader<v1::PullReply>> reader = stub->Pull(&context, Request());
-    const absl::Status read = ReadReplies(reader.get());
-    if (!read.ok()) context.TryCancel();
-    const absl::Status status = FromGrpcStatus(reader->Finish());
-    return transfer_->Finish(read.ok() ? status : read);
-  }
-
-  // The call is over: what the base holds now.
-  absl::Status Conclude(absl::Status status) {
-    if (part_ && absl::IsAborted(status)) job_.base->Abandon();
-    if (job_.probe) {
-      if (status.ok() && !plan_) status = absl::DataLossError("pull: it ended without a header");
-      if (status.ok()) Report(plan_->form == PullForm::kNothing, plan_->view_digest);
-      return status;
-    }
-    if (sink_) job_.base->End();
-    AUTOLOCO_RETURN_IF_ERROR(status);
-    if (!plan_) return absl::DataLossError("pull: it ended without a header");
-    if (sink_) AUTOLOCO_RETURN_IF_ERROR(sink_->CheckWhole());
-    const BaseBuffer::Held& held = job_.base->held();
-    const bool checkable = plan_->form != PullForm::kLive && !held.digest.empty();
-    if (checkable && held.digest != plan_->view_digest) {
-      return absl::DataLossError(
-          absl::StrCat("version ", plan_->version, ": want digest ", plan_->view_digest, ", got ", held.digest));
-    }
-    Report(checkable, held.digest);
-    ended_->version = held.version.value_or(plan_->version);
-    return absl::OkStatus();
-  }
+  // Of the first header; none: it has not come, or does not fit.
+  const std::optional<PullPlan>& plan() const { return plan_; }
+  // Whether blocks were to come into the base.
+  bool began() const { return began_; }
 
  private:
   v1::PullRequest Request() const {
@@ -134,54 +62,153 @@ class PullCall {
     request.set_held_digest(held.digest);
     request.set_held_mixed(held.mixed);
     request.set_header_only(job_.probe);
-    if (part_) {
-      request.mutable_part()->set_form(ToProto(part_->form));
-      request.mutable_part()->set_version(part_->version);
-      request.mutable_part()->set_first_block(part_->first_block);
-    }
     return request;
   }
 
-  // OK with whatever came before the stream ended: its status tells why it did.
-  absl::Status ReadReplies(grpc::ClientReader<v1::PullReply>* reader) {
-    v1::PullReply reply;
-    if (!reader->Read(&reply)) return absl::OkStatus();
-    if (!reply.has_header()) return absl::DataLossError("pull: want a header first");
-    AUTOLOCO_ASSIGN_OR_RETURN(plan_, ReadPullHeader(reply.header(), job_, part_));
-    if (!job_.probe && plan_->form != PullForm::kNothing) {
-      job_.base->Begin(plan_->form, plan_->version);
-      sink_.emplace(*plan_, job_.base);
+  // What the streams ask for, the first one first.
+  std::vector<PullAsk> Asks() const {
+    const std::uint64_t blocks = job_.base->block_count();
+    if (job_.probe) return {{.form = std::nullopt, .end_block = blocks}};
+    PullAsk common;
+    std::vector<ByteRange> missing = {{0, blocks}};
+    if (const auto unfinished = job_.base->unfinished()) {
+      common = {.form = unfinished->form, .version = unfinished->version};
+      missing = job_.base->MissingBlocks();
     }
-    while (reader->Read(&reply)) {
-      if (!sink_) return absl::DataLossError("pull: more than a header");
-      transfer_->Moved(reply.has_chunk() ? reply.chunk().data().size() : reply.live_block().data().size());
-      AUTOLOCO_RETURN_IF_ERROR(sink_->Take(reply));
+    const bool whole = !job_.base->held().version || job_.broadcast == Codec::kFp32;
+    std::vector<PullAsk> asks;
+    for (const ByteRange& range :
+         SplitRanges(missing, channels_.size(), whole ? kWholeBlocksMin : kBroadcastBlocksMin)) {
+      asks.push_back({common.form, common.version, range.first, range.end()});
+    }
+    return asks;
+  }
+
+  // One stream, from its request to its end; then the first failure ends the others.
+  absl::Status Stream(std::size_t index, const PullAsk& ask) {
+    absl::Status status = Call(index, ask);
+    if (!status.ok()) {
+      {
+        MutexLock lock(&mutex_);
+        if (failure_.ok()) failure_ = status;
+      }
+      transfer_->StopCalls();
+    }
+    return status;
+  }
+
+  absl::Status Call(std::size_t index, const PullAsk& ask) {
+    grpc::ClientContext context;
+    AUTOLOCO_RETURN_IF_ERROR(transfer_->Begin(&context));
+    v1::PullRequest request = request_;
+    const bool all = ask.first_block == 0 && ask.end_block == job_.base->block_count();
+    if (ask.form) request.mutable_part()->set_form(ToProto(*ask.form));
+    if (ask.form) request.mutable_part()->set_version(ask.version);
+    if (ask.form || !all) request.mutable_part()->set_first_block(ask.first_block);
+    if (!all) request.mutable_part()->set_block_count(ask.end_block - ask.first_block);
+    const auto reader = StartPull(channels_[index % channels_.size()].get(), &context, request);
+    std::optional<PullSink> sink;
+    absl::Status read = ReadAll(reader.get(), index, ask, &sink);
+    if (!read.ok()) context.TryCancel();
+    const absl::Status status = FromGrpcStatus(reader->Finish());
+    transfer_->End(&context);
+    AUTOLOCO_RETURN_IF_ERROR(read.ok() ? status : read);
+    if (sink) return sink->CheckWhole();
+    return index == 0 && plan_ ? absl::OkStatus() : absl::DataLossError("pull: it ended without a header");
+  }
+
+  // OK with whatever came before the stream ended: its status tells why it did.
+  absl::Status ReadAll(grpc::ClientReader<grpc::ByteBuffer>* reader, std::size_t index, const PullAsk& ask,
+                       std::optional<PullSink>* sink) {
+    grpc::ByteBuffer buffer;
+    ReceivedBulk message;
+    if (!reader->Read(&buffer)) return absl::OkStatus();
+    AUTOLOCO_RETURN_IF_ERROR(Parse(&buffer, &message));
+    if (message.fields().kind != BulkKind::kHeader) return absl::DataLossError("pull: want a header first");
+    v1::PullHeader header;
+    AUTOLOCO_RETURN_IF_ERROR(message.ParseHeader(&header));
+    AUTOLOCO_ASSIGN_OR_RETURN(const PullPlan plan, ReadPullHeader(header, job_, ask));
+    if (index == 0) Lead(plan);
+    if (began_) sink->emplace(plan, job_.base);
+    while (reader->Read(&buffer)) {
+      AUTOLOCO_RETURN_IF_ERROR(Parse(&buffer, &message));
+      if (!*sink) return absl::DataLossError("pull: more than a header");
+      transfer_->Moved(message.fields().data_bytes);
+      AUTOLOCO_RETURN_IF_ERROR((*sink)->Take(message.fields()));
     }
     return absl::OkStatus();
   }
 
-  void Report(bool confirmed, const std::string& digest) {
-    ended_->form = plan_->form;
-    ended_->confirmed = confirmed;
-    ended_->version = plan_->version;
-    ended_->digest = digest;
+  static absl::Status Parse(grpc::ByteBuffer* buffer, ReceivedBulk* message) {
+    const absl::Status status = message->Parse(buffer);
+    return status.ok() ? status : absl::DataLossError(absl::StrCat("pull: ", status.message()));
   }
 
+  // The first stream's header has come: the transfer begins, and the others ask for their shares.
+  void Lead(const PullPlan& plan) {
+    plan_ = plan;
+    if (job_.probe || plan.form == PullForm::kNothing) return;
+    began_ = true;
+    job_.base->Begin(plan.form, plan.version);
+    for (std::size_t i = 0; i < shares_.size(); ++i) {
+      PullAsk ask = shares_[i];
+      ask.form = plan.form;
+      ask.version = plan.version;
+      others_.emplace_back([this, i, ask] { Stream(i + 1, ask).IgnoreError(); });
+    }
+  }
+
+  const std::vector<std::shared_ptr<grpc::Channel>>& channels_;
   const absl::string_view worker_;
   const PullJob& job_;
   Transfer* const transfer_;
-  PullEnded* const ended_;
-  std::optional<BaseBuffer::Unfinished> part_;  // asked for
-  std::optional<PullPlan> plan_;                // once the header has come
-  std::optional<PullSink> sink_;                // once blocks may come
+  const v1::PullRequest request_;  // without a part
+
+  // Of the first stream's thread, and constant once the others run.
+  std::vector<PullAsk> shares_;  // of the others
+  std::optional<PullPlan> plan_;
+  bool began_ = false;
+  std::vector<std::thread> others_;
+
+  Mutex mutex_;
+  absl::Status failure_ ABSL_GUARDED_BY(mutex_);  // the first
 };
+
+// The pull is over: what the base holds now.
+absl::Status Conclude(const PullJob& job, const PullStreams& streams, const absl::Status& status, PullEnded* ended) {
+  const bool asked_for_rest = !job.probe && job.base->unfinished().has_value();
+  if (!job.probe && streams.began()) job.base->End();
+  if (asked_for_rest && absl::IsAborted(status)) job.base->Abandon();
+  AUTOLOCO_RETURN_IF_ERROR(status);
+  const PullPlan& plan = *streams.plan();
+  ended->form = plan.form;
+  ended->version = plan.version;
+  ended->digest = plan.view_digest;
+  if (job.probe) {
+    ended->confirmed = plan.form == PullForm::kNothing;
+    return absl::OkStatus();
+  }
+  const BaseBuffer::Held& held = job.base->held();
+  const bool checkable = plan.form != PullForm::kLive && !held.digest.empty();
+  if (checkable && held.digest != plan.view_digest) {
+    return absl::DataLossError(
+        absl::StrCat("version ", plan.version, ": want digest ", plan.view_digest, ", got ", held.digest));
+  }
+  ended->confirmed = checkable;
+  ended->version = held.version.value_or(plan.version);
+  ended->digest = held.digest;
+  return absl::OkStatus();
+}
 
 }  // namespace
 
-PullEnded RunPull(v1::ParameterServer::Stub* stub, absl::string_view worker, const PullJob& job, Transfer* transfer) {
+PullEnded RunPull(const std::vector<std::shared_ptr<grpc::Channel>>& channels, absl::string_view worker,
+                  const PullJob& job, Transfer* transfer) {
+  AUTOLOCO_CHECK(!channels.empty());
   PullEnded ended{.ticket = job.ticket, .status = absl::OkStatus(), .probe = job.probe};
-  PullCall call(worker, job, transfer, &ended);
-  ended.status = call.Conclude(call.Run(stub));
+  PullStreams streams(channels, worker, job, transfer);
+  const absl::Status status = streams.Run();
+  ended.status = Conclude(job, streams, status, &ended);
   return ended;
 }
 

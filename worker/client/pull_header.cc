@@ -52,8 +52,7 @@ absl::Status CheckSize(const v1::PullHeader& header, const PullPlan& plan, const
 
 }  // namespace
 
-absl::StatusOr<PullPlan> ReadPullHeader(const v1::PullHeader& header, const PullJob& job,
-                                        const std::optional<BaseBuffer::Unfinished>& part) {
+absl::StatusOr<PullPlan> ReadPullHeader(const v1::PullHeader& header, const PullJob& job, const PullAsk& ask) {
   if (header.layout_hash() != job.layout_hash) {
     return absl::FailedPreconditionError(absl::StrCat("layout of version ", header.version(), ": want hash ",
                                                       job.layout_hash, ", the server has ", header.layout_hash()));
@@ -65,16 +64,16 @@ absl::StatusOr<PullPlan> ReadPullHeader(const v1::PullHeader& header, const Pull
                 .view_digest = header.view_digest(),
                 .codec = *form == PullForm::kBroadcast ? job.broadcast : Codec::kFp32,
                 .payload_bytes = header.payload_bytes(),
-                .first_block = part ? part->first_block : 0,
-                .end_block = job.base->block_count()};
-  const bool same = part && part->form == plan.form && (plan.form == PullForm::kLive || part->version == plan.version);
-  if (part && !same) return Refuse(header, "the rest of another transfer than the one that was asked for");
+                .first_block = ask.first_block,
+                .end_block = ask.end_block};
+  const bool same = ask.form == plan.form && (plan.form == PullForm::kLive || ask.version == plan.version);
+  if (ask.form && !same) return Refuse(header, "the rest of another transfer than the one that was asked for");
   AUTOLOCO_RETURN_IF_ERROR(CheckForm(header, plan, job));
   if (job.probe || plan.form == PullForm::kNothing) return plan;
   if (header.first_block() != plan.first_block ||
       (header.block_count() != 0 && header.block_count() != plan.end_block - plan.first_block)) {
-    return Refuse(header, "want the blocks from ", plan.first_block, " on, got ", header.block_count(), " from ",
-                  header.first_block(), " on");
+    return Refuse(header, "want ", plan.end_block - plan.first_block, " blocks from ", plan.first_block, " on, got ",
+                  header.block_count(), " from ", header.first_block(), " on");
   }
   AUTOLOCO_RETURN_IF_ERROR(CheckSize(header, plan, job));
   return plan;

@@ -15,6 +15,14 @@
 
 namespace autoloco::worker {
 
+// What one stream asks for: some blocks, of a transfer that is known or of whatever the server decides on.
+struct PullAsk {
+  std::optional<PullForm> form;
+  Version version = 0;  // with a form; live: as of the beginning
+  std::uint64_t first_block = 0;
+  std::uint64_t end_block = 0;
+};
+
 // A header that fits.
 struct PullPlan {
   PullForm form = PullForm::kNothing;
@@ -26,10 +34,9 @@ struct PullPlan {
   std::uint64_t end_block = 0;
 };
 
-// `part`: what was asked for, where it was the rest of an unfinished transfer. FAILED_PRECONDITION: another layout.
-// DATA_LOSS: the rest does not fit the base, the run's coding of broadcasts or the part.
-absl::StatusOr<PullPlan> ReadPullHeader(const v1::PullHeader& header, const PullJob& job,
-                                        const std::optional<BaseBuffer::Unfinished>& part);
+// FAILED_PRECONDITION: another layout. DATA_LOSS: the rest does not fit the base, the run's coding of broadcasts or
+// what was asked for.
+absl::StatusOr<PullPlan> ReadPullHeader(const v1::PullHeader& header, const PullJob& job, const PullAsk& ask);
 
 }  // namespace autoloco::worker
 

@@ -98,9 +98,9 @@ void ServerClient::CancelPush(Ticket ticket) { CancelTransfer(ticket); }
 
 void ServerClient::Pull(const PullJob& job, Transfer* transfer) {
   PullEnded ended{.ticket = job.ticket, .status = absl::OkStatus(), .probe = job.probe};
-  const auto channels = pull_connections_.Get(1);
+  const auto channels = pull_connections_.Get(options_.streams);
   if (channels.ok()) {
-    ended = RunPull(v1::ParameterServer::NewStub(channels->front()).get(), options_.worker, job, transfer);
+    ended = RunPull(*channels, options_.worker, job, transfer);
   } else {
     ended.status = channels.status();
   }

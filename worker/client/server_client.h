@@ -30,7 +30,7 @@ struct ServerClientOptions {
   std::string worker;  // name
   absl::Duration control_timeout = absl::Seconds(10);
   absl::Duration stall_timeout = absl::Seconds(60);
-  std::size_t streams = 1;  // of a push, at most, each on a connection of its own
+  std::size_t streams = 1;  // of a push or a pull, at most, each on a connection of its own
 };
 
 // Called by the run loop's thread. Every connection is made anew after a call failed on the old one, so that the pauses

@@ -32,6 +32,17 @@ std::optional<BaseBuffer::Unfinished> BaseBuffer::unfinished() const {
   return std::nullopt;
 }
 
+std::vector<ByteRange> BaseBuffer::MissingBlocks() const {
+  std::vector<ByteRange> missing;
+  if (form_ == PullForm::kNothing) return missing;
+  for (std::uint64_t index = 0; index < versions_.size(); ++index) {
+    if (!IsMissing(index)) continue;
+    if (missing.empty() || missing.back().end() != index) missing.push_back({index, 0});
+    ++missing.back().count;
+  }
+  return missing;
+}
+
 void BaseBuffer::Begin(PullForm form, Version version) {
   AUTOLOCO_CHECK(form != PullForm::kNothing);
   const bool goes_on = form == form_ && (version == version_ || form == PullForm::kLive);

@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/base/byte_ranges.h"
 #include "common/base/flat_buffer.h"
 #include "common/base/ids.h"
 #include "common/codec/delta_codec.h"
@@ -47,6 +48,8 @@ class BaseBuffer {
     bool operator==(const Unfinished&) const = default;
   };
   std::optional<Unfinished> unfinished() const;
+  // The blocks that are missing of it, in order, counted as ByteRange counts bytes; empty: none is unfinished.
+  std::vector<ByteRange> MissingBlocks() const;
 
   // A transfer of all blocks begins (full: they are of `version`; live: each is of its own), or the broadcast that
   // turns version - 1 into `version`; or the unfinished one goes on. REQUIRES: form is not kNothing.

@@ -30,7 +30,7 @@ class EchoService final : public v1::ParameterServer::Service {
   grpc::Status Pull(grpc::ServerContext*, const v1::PullRequest* request,
                     grpc::ServerWriter<v1::PullReply>* writer) override {
     v1::PullReply reply;
-    reply.mutable_header()->set_version(request->version());
+    reply.mutable_header()->set_version(request->held_version());
     writer->Write(reply);
     reply.mutable_chunk()->set_data(received);
     writer->Write(reply);
@@ -64,7 +64,7 @@ TEST(BulkCallTest, ReachesTheGeneratedService) {
   {
     grpc::ClientContext context;
     v1::PullRequest request;
-    request.set_version(4);
+    request.set_held_version(4);
     const auto reader = StartPull(channel.get(), &context, request);
     grpc::ByteBuffer buffer;
     ReceivedBulk message;

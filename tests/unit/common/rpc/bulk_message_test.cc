@@ -36,6 +36,16 @@ TEST(BulkMessageTest, AChunkIsReadByProtobufAndKeepsItsOwner) {
   EXPECT_EQ(owner.use_count(), 1);
 }
 
+TEST(BulkMessageTest, AChunkMayLieInPieces) {
+  auto owner = std::make_shared<const std::string>("abcdef");
+  const std::vector<absl::string_view> pieces = {absl::string_view(*owner).substr(4),
+                                                 absl::string_view(*owner).substr(0, 4)};
+  v1::PullReply message;
+  ASSERT_TRUE(message.ParseFromString(Flat(MakeChunkMessage(7, pieces, owner))));
+  EXPECT_EQ(message.chunk().data(), "efabcd");
+  EXPECT_EQ(owner.use_count(), 1);
+}
+
 TEST(BulkMessageTest, WhatIsSentIsRead) {
   auto owner = std::make_shared<const std::string>(100'000, 'x');
   ReceivedBulk received;
@@ -84,6 +94,10 @@ TEST(BulkMessageTest, AnyMessageAsBytes) {
   v1::PushReply read;
   ASSERT_TRUE(read.ParseFromString(Flat(ToBytes(reply))));
   EXPECT_EQ(read.reason(), "late");
+  ASSERT_TRUE(FromBytes(ToBytes(reply), &read).ok());
+  EXPECT_EQ(read.reason(), "late");
+  const grpc::Slice none(std::string("\xFF\xFF"));
+  EXPECT_EQ(FromBytes(grpc::ByteBuffer(&none, 1), &read).code(), absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace

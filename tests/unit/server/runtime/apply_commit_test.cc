@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_join.h"
 #include "common/base/digest.h"
 #include "common/codec/delta_codec.h"
 
@@ -34,9 +35,7 @@ class ApplyCommitTest : public ::testing::Test {
     return ApplyCommit({round, {&delta, 1}, {}, method}, &parameters_, &pool);
   }
   static std::string BytesOf(const EncodedPayload& payload) {
-    std::string bytes;
-    payload.Copy(0, payload.payload_bytes(), &bytes);
-    return bytes;
+    return absl::StrJoin(payload.Pieces(0, payload.payload_bytes()), "");
   }
 
   ParameterStore parameters_ = *ParameterStore::Allocate(*Layout::Make({{"t", {kValues}}}));
@@ -63,10 +62,10 @@ TEST_F(ApplyCommitTest, WorkersThatAddTheBroadcastsHoldTheView) {
       ASSERT_EQ(outcome.payload->header().form, PullForm::kBroadcast);
       ASSERT_EQ(outcome.payload->header().codec, codec);
       BlockDecoder decoder;
-      std::string bytes;
       for (std::uint64_t block = 0; block < outcome.payload->block_count(); ++block) {
         const std::uint64_t begin = outcome.payload->OffsetOf(block);
-        outcome.payload->Copy(begin, outcome.payload->OffsetOf(block + 1) - begin, &bytes);
+        const std::string bytes =
+            absl::StrJoin(outcome.payload->Pieces(begin, outcome.payload->OffsetOf(block + 1) - begin), "");
         const std::span<float> values = std::span<float>(held).subspan(block * kBlockValues, BlockSize(kValues, block));
         ASSERT_TRUE(decoder
                         .DecodeAdd(std::as_bytes(std::span<const char>(bytes)), codec,

@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "absl/strings/str_join.h"
 #include "common/base/digest.h"
 #include "server/kernels/outer_step_reference.h"
 #include "tests/support/runtime_fakes.h"
@@ -56,9 +57,8 @@ TEST_F(CommitRunnerTest, MakesTheNextVersionAndItsSnapshot) {
   EXPECT_EQ(finished.payload->header().form, PullForm::kFull);
   EXPECT_EQ(finished.payload->header().version, 5);
   EXPECT_EQ(finished.payload->header().params_digest, Digest128(params));
-  std::string payload;
-  finished.payload->Copy(0, finished.payload->payload_bytes(), &payload);
-  EXPECT_EQ(payload, EncodeVector(params, Codec::kFp32, 1));
+  EXPECT_EQ(absl::StrJoin(finished.payload->Pieces(0, finished.payload->payload_bytes()), ""),
+            EncodeVector(params, Codec::kFp32, 1));
   EXPECT_NEAR(finished.event.stats.delta_norm_by_worker.at("b"), 3 * std::sqrt(kValues), 1e-6);
   EXPECT_NEAR(finished.event.stats.mean_delta_norm, 2 * std::sqrt(kValues), 1e-6);
   EXPECT_THAT(telemetry_.lines(), ::testing::ElementsAre("commit"));

@@ -2,18 +2,23 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_join.h"
+
 namespace autoloco::server {
 namespace {
 
-TEST(EncodedPayloadTest, CopiesAcrossBlocks) {
-  const EncodedPayload payload({}, {"abc", "d", "efghij"});
+TEST(EncodedPayloadTest, GivesPiecesAcrossBlocks) {
+  const EncodedPayload payload({}, {"abc", "d", "", "efghij"});
   const std::string whole = "abcdefghij";
   ASSERT_EQ(payload.payload_bytes(), whole.size());
-  std::string piece;
   for (std::size_t offset = 0; offset <= whole.size(); ++offset) {
     for (std::size_t size = 0; offset + size <= whole.size(); ++size) {
-      payload.Copy(offset, size, &piece);
-      EXPECT_EQ(piece, whole.substr(offset, size)) << offset << "+" << size;
+      const std::vector<absl::string_view> pieces = payload.Pieces(offset, size);
+      EXPECT_EQ(absl::StrJoin(pieces, ""), whole.substr(offset, size)) << offset << "+" << size;
+      for (const absl::string_view piece : pieces) EXPECT_FALSE(piece.empty());
     }
   }
 }

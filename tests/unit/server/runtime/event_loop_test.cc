@@ -48,12 +48,10 @@ class EventLoopTest : public ::testing::Test {
   CommitRunner commits_{{clock_, &parameters_, &checkpoints_, &telemetry_, &pool_, &inbox_}};
   RoundMachine core_{Config(), CoreState(), clock_->Now()};
   MemoryRecordStore records_{&inbox_};
-  EventLoop loop_{{clock_, &inbox_, &core_, &commits_, &records_, &pool_, &telemetry_, &layout_},
-                  {.codec = Codec::kFp32,
-                   .limits = {},
-                   .push_bytes_in_flight_max = 10000,
-                   .checkpoint = "/checkpoints/old"},
-                  {"params", "view", {parameters_.Encode(0, "params", 1, &pool_)}, nullptr}};
+  EventLoop loop_{
+      {clock_, &inbox_, &core_, &commits_, &records_, &pool_, &telemetry_, &layout_},
+      {.codec = Codec::kFp32, .limits = {}, .push_bytes_in_flight_max = 10000, .checkpoint = "/checkpoints/old"},
+      {"params", "view", {parameters_.Encode(0, "params", 1, &pool_)}, nullptr}};
 };
 
 TEST_F(EventLoopTest, StatusKnowsMoreThanTheCore) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_join.h"
 #include "common/base/digest.h"
 #include "common/codec/delta_codec.h"
 
@@ -12,9 +13,7 @@ namespace autoloco::server {
 namespace {
 
 std::string Payload(const EncodedPayload& snapshot) {
-  std::string payload;
-  snapshot.Copy(0, snapshot.payload_bytes(), &payload);
-  return payload;
+  return absl::StrJoin(snapshot.Pieces(0, snapshot.payload_bytes()), "");
 }
 
 TEST(ParameterStoreTest, StartsWithZeros) {

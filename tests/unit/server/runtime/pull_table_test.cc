@@ -160,6 +160,19 @@ TEST_F(PullTableTest, TheLiveViewIsServedAsItIs) {
   EXPECT_THAT(telemetry_.lines(), ::testing::ElementsAre("pulled 8/8"));
 }
 
+// A slow link carries each of several streams more slowly than it would carry one.
+TEST_F(PullTableTest, StreamsOfOneWorkerMoveTogetherWhatOneWouldHaveTo) {
+  ServeFull(3);
+  FakePullCall other;
+  table_.Park({&other, Opened(6)}, kStart);
+  table_.Serve({6, PullForm::kFull, 3, "view"}, kStart);
+  *call_.moved = TransferWatch::kLeastBytes / 2;
+  *other.moved = TransferWatch::kLeastBytes / 2 - 1;
+  table_.Tick(kStart + absl::Seconds(10));
+  EXPECT_EQ(call_.cuts, 0);
+  EXPECT_EQ(other.cuts, 1);
+}
+
 TEST_F(PullTableTest, ABrokenStreamIsEndedAndNotCountedAsDone) {
   ServeFull(3);
   EXPECT_TRUE(table_.OnEnded({kTicket, false}, kStart));

@@ -145,7 +145,7 @@ class PullTest : public ::testing::Test {
   }
   PullEnded Run(const PullJob& job) {
     Transfer transfer(absl::Seconds(60));
-    PullEnded ended = RunPull(service_.NewStub().get(), "w", job, &transfer);
+    PullEnded ended = RunPull({service_.NewChannel()}, "w", job, &transfer);
     EXPECT_EQ(ended.ticket, 3u);
     EXPECT_EQ(ended.probe, job.probe);
     return ended;
@@ -445,7 +445,7 @@ TEST_F(PullTest, AStalledTransferIsGivenUp) {
     return grpc::Status::CANCELLED;
   };
   Transfer transfer(absl::Milliseconds(20));
-  const PullEnded ended = RunPull(service_.NewStub().get(), "w", Job(), &transfer);
+  const PullEnded ended = RunPull({service_.NewChannel()}, "w", Job(), &transfer);
   EXPECT_EQ(ended.status.code(), absl::StatusCode::kDeadlineExceeded);
 }
 
@@ -456,10 +456,10 @@ TEST_F(PullTest, ACancelledTransferEnds) {
     AwaitCancellation(context);
     return grpc::Status::CANCELLED;
   };
-  EXPECT_EQ(RunPull(service_.NewStub().get(), "w", Job(), &transfer).status.code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(RunPull({service_.NewChannel()}, "w", Job(), &transfer).status.code(), absl::StatusCode::kCancelled);
   Transfer before(absl::Seconds(60));
   before.Cancel();
-  EXPECT_EQ(RunPull(service_.NewStub().get(), "w", Job(), &before).status.code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(RunPull({service_.NewChannel()}, "w", Job(), &before).status.code(), absl::StatusCode::kCancelled);
 }
 
 }  // namespace

@@ -108,12 +108,14 @@ TEST_F(BaseBufferTest, ABroadcastThatWasCutGoesOnWithWhatIsMissing) {
   base_.End();
   EXPECT_EQ(base_.held(), (BaseBuffer::Held{.version = 0, .digest = "", .mixed = true}));
   EXPECT_EQ(base_.unfinished(), (BaseBuffer::Unfinished{PullForm::kBroadcast, 1, 1}));
+  EXPECT_EQ(base_.MissingBlocks(), (std::vector<ByteRange>{{1, 2}}));
   base_.Begin(PullForm::kBroadcast, 1);
   ASSERT_TRUE(Add(1, 1).ok());
   ASSERT_TRUE(Add(2, 1).ok());
   base_.End();
   EXPECT_EQ(base_.held(), Whole(1));
   EXPECT_EQ(base_.unfinished(), std::nullopt);
+  EXPECT_TRUE(base_.MissingBlocks().empty());
 }
 
 TEST_F(BaseBufferTest, ABroadcastWhoseRestIsGoneComesAgainFromTheStart) {
