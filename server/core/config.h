@@ -36,7 +36,7 @@ struct CoreConfig {
   std::uint32_t batch_size = 0;         // samples of one inner step
   std::uint32_t tokens_per_sample = 1;  // that are trained on
   bool shared_data = true;
-  bool evaluate = true;
+  std::uint32_t evaluation_windows = 512;  // held-out ones, of tokens_per_sample each; 0: no evaluation
 
   bool strict = false;
   std::uint32_t min_workers = 1;

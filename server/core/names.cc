@@ -63,11 +63,13 @@ const char* ReasonName(Reason reason) {
     case Reason::kChecksum: return "checksum";
     case Reason::kMalformed: return "malformed";
     case Reason::kNotAssigned: return "not_assigned";
+    case Reason::kEvaluationRefused: return "evaluation_refused";
     case Reason::kConflict: return "conflict";
     case Reason::kWaitingForWorkers: return "waiting_for_workers";
     case Reason::kCompleted: return "completed";
     case Reason::kJoinTimeout: return "join_timeout";
     case Reason::kShutdown: return "shutdown";
+    case Reason::kNotEvaluated: return "not_evaluated";
     case Reason::kCheckpointFailed: return "checkpoint_failed";
   }
   return "unknown";

@@ -73,12 +73,14 @@ enum class Reason {
   kChecksum,
   kMalformed,
   kNotAssigned,
+  kEvaluationRefused,  // a part of the held-out loss that no worker can have evaluated
   kConflict,
   // kRun
   kWaitingForWorkers,
   kCompleted,
   kJoinTimeout,
   kShutdown,
+  kNotEvaluated,  // no part of a version's held-out loss came that could count
   kCheckpointFailed,
 };
 

@@ -45,6 +45,9 @@ struct MemberState {
   Reason reason = Reason::kJoined;
   std::string text;
   std::uint64_t tokens = 0;  // of its applied deltas, in all its lives
+  // Its speed as of its last delivery (worker_speed.h); 0: not known.
+  double step_seconds = 0;
+  double overhead_seconds = 0;
   bool operator==(const MemberState&) const = default;
 };
 struct MemberRecord {

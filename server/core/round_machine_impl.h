@@ -159,6 +159,7 @@ class RoundMachine::Impl {
   void EndRound();
   bool IsMissing(const std::string& name, const RoundEntry& entry) const;
   void BeginEvaluation(std::uint32_t parts);
+  void TakeEvaluation(const WorkerId& worker, EvaluationPart part);
   void FinishEvaluation();
 
   // round_machine_elastic.cc
@@ -235,7 +236,7 @@ class RoundMachine::Impl {
   PushRegister register_;
   TokenLedger ledger_;
   EvaluationBook evaluations_;
-  WorkerSpeeds speeds_;                        // learned anew after a restart
+  WorkerSpeeds speeds_;
   std::map<std::string, double> last_shares_;  // of the last commit, by worker
   std::map<std::string, LateWork> carried_;    // from the last round to the next one
 

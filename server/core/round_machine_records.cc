@@ -44,7 +44,10 @@ void RoundMachine::Impl::Restore(const CoreState& state) {
   data_ = state.data;
   register_ = state.pushes;
   ledger_ = TokenLedger(state.leases, state.ledger);
-  for (const auto& [name, member] : state.members) members_.Restore(name, member, now_);
+  for (const auto& [name, member] : state.members) {
+    members_.Restore(name, member, now_);
+    speeds_.Restore(name, member.step_seconds, member.overhead_seconds);
+  }
   if (!state_.history.empty()) last_applied_ = state_.history.back().contributors;
   if (state.round) RestoreRound(*state.round);
   // Incarnations given out after a checkpoint are not known: the shell says from where on none has been.

@@ -272,13 +272,7 @@ void RoundMachine::Impl::On(const ProgressReceived& progress) {
   member->progress = progress.progress;
   member->progress.evaluation.reset();
   LearnFromProgress(member->id.name, member->progress);
-  const auto& part = progress.progress.evaluation;
-  const auto entry = round_.entries.find(member->id.name);
-  if (part && entry != round_.entries.end() && evaluations_.Add(member->id.name, *part)) {
-    entry->second.evaluation = *part;
-    RecordEntry(member->id.name);
-  }
-  if (evaluations_.Complete()) FinishEvaluation();
+  if (progress.progress.evaluation) TakeEvaluation(member->id, *progress.progress.evaluation);
 }
 
 void RoundMachine::Impl::On(const GoodbyeReceived& goodbye) {

@@ -287,6 +287,15 @@ absl::StatusOr<PushOpened> ToPushOpened(const v1::PushHeader& header, const v1::
   return event;
 }
 
+absl::StatusOr<ByteRange> ToRange(const v1::PushHeader& header) {
+  const std::uint64_t first = header.first_byte();
+  if (first > header.payload_bytes() || header.byte_count() > header.payload_bytes() - first) {
+    return absl::InvalidArgumentError(absl::StrCat("first_byte, byte_count: want a part of ", header.payload_bytes(),
+                                                   " bytes, got ", header.byte_count(), " from ", first));
+  }
+  return ByteRange{first, header.byte_count() == 0 ? header.payload_bytes() - first : header.byte_count()};
+}
+
 absl::StatusOr<PushStatusAsked> ToPushStatusAsked(const v1::PushStatusRequest& request, Ticket ticket) {
   AUTOLOCO_ASSIGN_OR_RETURN(Sender sender, ToSender(request.identity()));
   return PushStatusAsked{ticket, std::move(sender), request.round(), request.fragment()};
@@ -319,9 +328,14 @@ v1::PushReply ToProto(PushOutcome outcome, const std::string& reason, bool repla
   return reply;
 }
 
-v1::PushStatusReply ToProto(const AnswerPushStatus& answer) {
+v1::PushStatusReply ToProto(const AnswerPushStatus& answer, const std::vector<ByteRange>& missing) {
   v1::PushStatusReply reply;
   reply.set_known(answer.known);
+  for (const ByteRange& range : missing) {
+    v1::ByteRange* proto = reply.add_missing();
+    proto->set_first_byte(range.first);
+    proto->set_byte_count(range.count);
+  }
   if (answer.known) *reply.mutable_reply() = ToProto(answer.outcome, answer.reason, true);
   return reply;
 }

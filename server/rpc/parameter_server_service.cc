@@ -12,8 +12,8 @@ grpc::ServerBidiReactor<v1::WorkerMessage, v1::ServerMessage>* ParameterServerSe
   return new SessionReactor(context_, call);
 }
 
-grpc::ServerReadReactor<v1::PushRequest>* ParameterServerService::Push(grpc::CallbackServerContext*,
-                                                                       v1::PushReply* reply) {
+grpc::ServerReadReactor<grpc::ByteBuffer>* ParameterServerService::Push(grpc::CallbackServerContext*,
+                                                                        grpc::ByteBuffer* reply) {
   return new PushReactor(context_, reply);
 }
 

@@ -154,7 +154,7 @@ CoreConfig ToCoreConfig(const v1::ServerConfig& config, const std::string& run_i
   core.batch_size = run.inner().batch_size();
   core.tokens_per_sample = run.model().context();
   core.shared_data = run.data().sharing() == v1::DataConfig::SHARING_SHARED;
-  core.evaluate = run.evaluation().windows() > 0;
+  core.evaluation_windows = run.evaluation().windows();
   core.strict = run.rounds().strict();
   core.min_workers = run.rounds().min_workers();
   core.start_workers = run.rounds().start_workers();
@@ -189,7 +189,7 @@ EventLoop::Settings ToLoopSettings(const v1::ServerConfig& config, const std::st
   settings.limits.calls_max = config.server().max_workers() * kCallsPerWorkerMax + kOtherCallsMax;
   settings.limits.stall_timeout = absl::Seconds(config.server().stall_timeout_seconds());
   settings.push_bytes_in_flight_max = config.server().max_push_bytes_in_flight();
-  settings.chunk_bytes_max = config.server().max_chunk_bytes();
+  settings.limits.chunk_bytes_max = config.server().max_chunk_bytes();
   settings.payloads_kept = PayloadsKept(config);
   settings.zstd_level = config.run().codec().zstd_level();
   settings.checkpoint = checkpoint;

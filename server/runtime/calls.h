@@ -15,6 +15,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "common/base/byte_ranges.h"
 #include "server/core/effects.h"
 #include "server/core/types.h"
 #include "server/runtime/payload.h"
@@ -46,8 +47,8 @@ class PushCall : public Call {
  public:
   // Reads the first message: PushHeaderRead or PushMalformed is posted.
   virtual void ReadHeader() = 0;
-  // Reads the payload into `payload` until it is whole, wrong or over: PushPayloadEnded is posted once.
-  virtual void ReceivePayload(std::shared_ptr<Payload> payload) = 0;
+  // Reads chunks into `part` until it is whole, wrong or over: PushPayloadEnded is posted once.
+  virtual void ReceivePayload(std::shared_ptr<PayloadPart> part) = 0;
   // Ends the call with OK and this reply.
   virtual void Answer(PushOutcome outcome, const std::string& reason, bool replayed) = 0;
 };
@@ -62,8 +63,8 @@ class PullCall : public Call {
 
 class PushStatusCall : public Call {
  public:
-  // Ends the call.
-  virtual void Answer(const AnswerPushStatus& answer) = 0;
+  // Ends the call. `missing`: of a push that is not known but under way; PushTable::Missing.
+  virtual void Answer(const AnswerPushStatus& answer, const std::vector<ByteRange>& missing) = 0;
 };
 
 // The run, and what the process knows beyond the core.

@@ -7,11 +7,20 @@
 #include "common/base/check.h"
 
 namespace autoloco::server {
+namespace {
+
+// What an operator reads of it.
+std::string TextOf(StorageTask task, const absl::Status& status) {
+  return absl::StrCat(task == StorageTask::kRecords ? "nothing can be stored: " : "no room for deltas: ",
+                      status.message());
+}
+
+}  // namespace
 
 EventLoop::EventLoop(const Tools& tools, const Settings& settings, const Initial& initial)
     : tools_(tools),
       started_(tools.clock->Now()),
-      payloads_(settings.push_bytes_in_flight_max, settings.chunk_bytes_max, tools.records),
+      payloads_(settings.push_bytes_in_flight_max, tools.records),
       calls_(settings.limits,
              PushTable::Tools{tools.layout, settings.codec, tools.pool, tools.inbox, &payloads_, tools.telemetry,
                               &events_},
@@ -103,7 +112,7 @@ void EventLoop::PublishFinish() {
 ServerStatus EventLoop::Status(Instant now) const {
   ServerStatus status;
   status.run = tools_.core->Status();
-  if (!storage_.ok()) status.run.reason = absl::StrCat("nothing can be stored: ", storage_.message());
+  if (!trouble_.empty()) status.run.reason = TextOf(trouble_.begin()->first, trouble_.begin()->second);
   status.now = now;
   status.params_digest = params_digest_;
   status.view_digest = view_digest_;
@@ -143,11 +152,14 @@ void EventLoop::Handle(const CheckpointFinished& input) {
 
 void EventLoop::Handle(const RecordsStored& input) { events_.push_back(input); }
 
-void EventLoop::Handle(const StorageTrouble& input) { storage_ = input.status; }
+void EventLoop::Handle(const StorageTrouble& input) {
+  trouble_.erase(input.task);
+  if (!input.status.ok()) trouble_[input.task] = input.status;
+}
 
 void EventLoop::Handle(const StorageGaveUp& input) {
-  storage_ = input.status;
-  gave_up_ = RunFinished{1, false, absl::StrCat("nothing can be stored: ", input.status.message())};
+  trouble_[input.task] = input.status;
+  gave_up_ = RunFinished{1, false, TextOf(input.task, input.status)};
 }
 
 void EventLoop::Handle(const ShutdownAsked& input) { events_.push_back(ShutdownRequested{input.reason}); }

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -44,7 +45,6 @@ class EventLoop {
     Codec codec = Codec::kFp32;
     CallTable::Limits limits;
     std::uint64_t push_bytes_in_flight_max = 0;
-    std::size_t chunk_bytes_max = 0;
     std::size_t payloads_kept = 1;  // of versions, for pulls
     int zstd_level = 1;             // of live blocks
     std::string checkpoint;         // path of the one that the run goes on from; empty: none
@@ -119,7 +119,7 @@ class EventLoop {
   std::string params_digest_;  // of the newest version that was made
   std::string view_digest_;
   std::string checkpoint_;
-  absl::Status storage_;  // of the last attempt
+  std::map<StorageTask, absl::Status> trouble_;  // of the last attempts at what cannot be done
   std::optional<RunFinished> gave_up_;
   bool stopping_ = false;
   Instant timers_from_;  // no TimerFired before

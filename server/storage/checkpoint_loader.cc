@@ -17,6 +17,8 @@
 namespace autoloco::server {
 namespace {
 
+constexpr char kDamagedPrefix[] = "damaged-";
+
 // What the disk can do to a checkpoint, as against what the operator can do.
 bool IsDamage(const absl::Status& status) {
   return absl::IsDataLoss(status) || absl::IsNotFound(status) || absl::IsInvalidArgument(status);
@@ -119,6 +121,12 @@ absl::Status SetAsideNewer(const StateFolder& state, std::uint64_t inner_step) {
   return SyncFolder(state.checkpoints_path());
 }
 
+absl::Status SetAsideDamaged(const StateFolder& state) {
+  AUTOLOCO_ASSIGN_OR_RETURN(const std::vector<CheckpointFolder> found, ListCheckpoints(state.checkpoints_path()));
+  for (const CheckpointFolder& folder : found) AUTOLOCO_RETURN_IF_ERROR(SetAside(state, folder, kDamagedPrefix));
+  return SyncFolder(state.checkpoints_path());
+}
+
 absl::StatusOr<LoadedCheckpoint> LoadNewestCheckpoint(const StateFolder& state, ParameterStore* parameters) {
   AUTOLOCO_ASSIGN_OR_RETURN(const std::vector<CheckpointFolder> found, ListCheckpoints(state.checkpoints_path()));
   if (found.empty()) return absl::NotFoundError(absl::StrCat(state.checkpoints_path(), ": no checkpoint"));
@@ -147,7 +155,7 @@ absl::StatusOr<LoadedCheckpoint> LoadNewestCheckpoint(const StateFolder& state, 
     const std::string error(loaded.status().message());
     Log(LogLevel::kWarning, "checkpoint_damaged").Add("path", folder.path).Add("error", error);
     if (first_error.empty()) first_error = error;
-    passed.push_back({folder, "damaged-"});
+    passed.push_back({folder, kDamagedPrefix});
   }
   if (!not_finite.empty()) return LoadCheckpoint(not_finite, state.run_id(), parameters);
   return absl::DataLossError(absl::StrCat("none of the ", found.size(), " checkpoints in ", state.checkpoints_path(),

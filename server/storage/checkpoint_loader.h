@@ -41,6 +41,9 @@ absl::StatusOr<LoadedCheckpoint> LoadCheckpoint(const std::string& path, const s
 // for the newest.
 absl::Status SetAsideNewer(const StateFolder& state, std::uint64_t inner_step);
 
+// The same for all checkpoints (damaged-step-N): the run goes on without them.
+absl::Status SetAsideDamaged(const StateFolder& state);
+
 // OK when every file that the manifest of the checkpoint in `folder` lists has its size and digest.
 absl::Status CheckCheckpointFiles(const std::string& folder, const CheckpointManifest& manifest);
 

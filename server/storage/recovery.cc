@@ -1,5 +1,6 @@
 #include "server/storage/recovery.h"
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -146,28 +147,20 @@ absl::Status WarnOfLostDatabase(const RecoveryTools& tools) {
   return absl::OkStatus();
 }
 
-}  // namespace
+// Version 0 without momentum or a view of its own, whatever the buffers held.
+absl::Status StartFromNothing(ParameterStore* parameters, const StartAnewFunction& start_anew) {
+  parameters->DropView();
+  const std::span<float> momentum = parameters->momentum();
+  std::fill(momentum.begin(), momentum.end(), 0.0f);
+  return start_anew(parameters);
+}
 
-absl::StatusOr<Recovered> Recover(const RecoveryTools& tools,
-                                  const std::function<absl::Status(ParameterStore*)>& start_anew) {
-  AUTOLOCO_ASSIGN_OR_RETURN(const std::optional<RunIdentity> identity, tools.database->Identity());
-  ParameterStore& parameters = *tools.parameters;
-  absl::StatusOr<LoadedCheckpoint> newest = LoadNewestCheckpoint(*tools.folder, &parameters);
-  std::optional<LoadedCheckpoint> loaded;
-  if (newest.ok()) {
-    loaded = *std::move(newest);
-  } else if (absl::IsNotFound(newest.status())) {
-    AUTOLOCO_RETURN_IF_ERROR(start_anew(&parameters));
-  } else {
-    return absl::Status(newest.status().code(),
-                        absl::StrCat(newest.status().message(),
-                                     "; with them moved away the run is done again from its start, as long as the "
-                                     "deltas of all its rounds are there (two checkpoints have not covered them yet)"));
-  }
-
+// The run's newest state, from the parameters of the checkpoint that was loaded, or of version 0.
+absl::StatusOr<Recovered> GoOnFrom(const RecoveryTools& tools, const std::optional<LoadedCheckpoint>& loaded,
+                                   const std::optional<RunIdentity>& identity) {
   Recovered recovered;
   if (loaded) recovered.checkpoint = loaded->path;
-  const std::string digest = loaded ? loaded->params_digest : parameters.ParamsDigest();
+  const std::string digest = loaded ? loaded->params_digest : tools.parameters->ParamsDigest();
   if (identity) {
     AUTOLOCO_ASSIGN_OR_RETURN(recovered.state, LoadState(tools, *identity, loaded, digest));
   } else {
@@ -182,13 +175,41 @@ absl::StatusOr<Recovered> Recover(const RecoveryTools& tools,
   recovered.params_digest = digest;
   recovered.state.view_digest = loaded ? loaded->view_digest : digest;
   const absl::Status replayed = ReplayTo(tools, recovered.state.checkpoint.value_or(0), &recovered);
-  if (!replayed.ok()) return WithAdvice(replayed);
+  if (!replayed.ok()) return loaded ? WithAdvice(replayed) : replayed;
   AUTOLOCO_RETURN_IF_ERROR(SettleView(tools, recovered.state.run.version == 0, &recovered));
   absl::StatusOr<std::vector<KeptPayload>> payloads = LoadPayloads(tools, recovered.state);
-  if (!payloads.ok()) return WithAdvice(payloads.status());
+  if (!payloads.ok()) return loaded ? WithAdvice(payloads.status()) : payloads.status();
   recovered.payloads = *std::move(payloads);
   AUTOLOCO_RETURN_IF_ERROR(DropUnrecorded(tools));
   return recovered;
+}
+
+// There are checkpoints, and none is whole (`damage`): the whole run is done again, if it can be.
+absl::StatusOr<Recovered> DoAgain(const RecoveryTools& tools, const StartAnewFunction& start_anew,
+                                  const RunIdentity& identity, const absl::Status& damage) {
+  Log(LogLevel::kWarning, "doing_run_again").Add("reason", std::string(damage.message()));
+  const absl::Status started = StartFromNothing(tools.parameters, start_anew);
+  absl::StatusOr<Recovered> recovered =
+      started.ok() ? GoOnFrom(tools, std::nullopt, identity) : absl::StatusOr<Recovered>(started);
+  if (!recovered.ok()) {
+    return absl::DataLossError(absl::StrCat(
+        damage.message(), "; nor can the run be done again from its start: ", recovered.status().message()));
+  }
+  AUTOLOCO_RETURN_IF_ERROR(SetAsideDamaged(*tools.folder));
+  return recovered;
+}
+
+}  // namespace
+
+absl::StatusOr<Recovered> Recover(const RecoveryTools& tools, const StartAnewFunction& start_anew) {
+  AUTOLOCO_ASSIGN_OR_RETURN(const std::optional<RunIdentity> identity, tools.database->Identity());
+  ParameterStore& parameters = *tools.parameters;
+  const absl::StatusOr<LoadedCheckpoint> newest = LoadNewestCheckpoint(*tools.folder, &parameters);
+  if (newest.ok()) return GoOnFrom(tools, *newest, identity);
+  if (absl::IsDataLoss(newest.status()) && identity) return DoAgain(tools, start_anew, *identity, newest.status());
+  if (!absl::IsNotFound(newest.status())) return newest.status();
+  AUTOLOCO_RETURN_IF_ERROR(StartFromNothing(&parameters, start_anew));
+  return GoOnFrom(tools, std::nullopt, identity);
 }
 
 absl::StatusOr<Recovered> GoBackTo(const std::string& path, const RecoveryTools& tools) {

@@ -43,13 +43,16 @@ struct Recovered {
   bool new_run = false;               // there was nothing to go on from
 };
 
-// Goes on where the run in the folder was; `start_anew` fills the parameters of version 0. Removes payloads that nobody
-// was told of. Status codes as LoadNewestCheckpoint and StateDatabase, and besides
+// Fills the parameters of version 0.
+using StartAnewFunction = std::function<absl::Status(ParameterStore*)>;
+
+// Goes on where the run in the folder was. Where no checkpoint is left whole, the run is done again from version 0, as
+// long as that is what it was and every delta is there; the damaged ones are set aside then. Removes payloads that
+// nobody was told of. Status codes as LoadNewestCheckpoint and StateDatabase, and besides
 //   DATA_LOSS            a delta that is needed is missing or damaged, or a round done again gave another digest
 //   FAILED_PRECONDITION  state database and checkpoints are not of one run, or version 0 is not what it was, or the run
 //                        has lossy broadcasts and the configuration has not, or the other way round
-absl::StatusOr<Recovered> Recover(const RecoveryTools& tools,
-                                  const std::function<absl::Status(ParameterStore*)>& start_anew);
+absl::StatusOr<Recovered> Recover(const RecoveryTools& tools, const StartAnewFunction& start_anew);
 
 // Goes back to the checkpoint in the folder `path`: what the run did after it is forgotten, its later checkpoints are
 // set aside, and all workers have to join anew. It may go on with lossy broadcasts where it had none, and the other way

@@ -97,6 +97,8 @@ void VisitColumns(Row& row, Visitor visit) {
   visit("reason", row.member.reason);
   visit("text", row.member.text);
   visit("tokens", row.member.tokens);
+  visit("step_seconds", row.member.step_seconds);
+  visit("overhead_seconds", row.member.overhead_seconds);
 }
 
 // rounds: every attempt at every round. The digests of the record are columns of their own.

@@ -13,6 +13,10 @@
 namespace autoloco::server {
 namespace {
 
+constexpr absl::Duration kStorageLogPause = absl::Minutes(1);
+
+const char* StorageTaskName(StorageTask task) { return task == StorageTask::kRecords ? "records" : "room"; }
+
 const char* DirectionName(Direction direction) { return direction == Direction::kPush ? "push" : "pull"; }
 
 // Every outcome of a push that OnPushAnswered may be told; anything else counts as kOtherOutcome.
@@ -207,18 +211,29 @@ void PrometheusTelemetry::OnCheckpoint(const absl::StatusOr<StoredCheckpoint>& r
       .Add("seconds", seconds);
 }
 
-void PrometheusTelemetry::OnStorage(const absl::Status& status, absl::Duration duration) {
-  const std::string error(status.message());
-  const MutexLock lock(&mutex_);
-  if (status.ok()) {
-    registry_->Observe(Metric::kStorageSeconds, {}, absl::ToDoubleSeconds(duration));
-    if (!storage_error_.empty()) Log(LogLevel::kWarning, "storage_works_again");
-  } else {
+void PrometheusTelemetry::OnStorage(StorageTask task, const absl::Status& status, absl::Duration duration) {
+  if (!status.ok()) {
     registry_->Add(Metric::kStorageFailures, {}, 1);
-    // Once for every trouble, not for every attempt.
-    if (error != storage_error_) Log(LogLevel::kError, "storage_failed").Add("error", error);
+  } else if (task == StorageTask::kRecords) {
+    registry_->Observe(Metric::kStorageSeconds, {}, absl::ToDoubleSeconds(duration));
   }
-  storage_error_ = error;
+  const MutexLock lock(&mutex_);
+  LogStorage(task, status);
+}
+
+// The first failure, another one, and once in a while that it goes on; not every attempt.
+void PrometheusTelemetry::LogStorage(StorageTask task, const absl::Status& status) {
+  LoggedTrouble& trouble = storage_troubles_[task];
+  if (status.ok()) {
+    if (trouble.open) Log(LogLevel::kWarning, "storage_works_again").Add("task", StorageTaskName(task));
+    trouble.open = false;
+    return;
+  }
+  const std::string error(status.message());
+  const Instant now = clock_->Now();
+  if (error == trouble.error && now - trouble.logged_at < kStorageLogPause) return;
+  Log(LogLevel::kError, "storage_failed").Add("task", StorageTaskName(task)).Add("error", error);
+  trouble = {error, now, true};
 }
 
 void PrometheusTelemetry::OnStatus(const RunStatus& status) {

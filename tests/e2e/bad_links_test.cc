@@ -228,8 +228,8 @@ TEST(KeepaliveTest, FrequentPingsEarnNoGoaway) {
 TEST(SlowJoinerTest, JoinsAGroupThatIsFasterThanItsDownload) {
   const double rate = FullCases() ? 40e3 : 200e3;  // the model takes 10 s; 2 s
   Cluster cluster;
-  // Every version is pulled whole, which the learned deadline would not wait for.
-  cluster.StartServer(Concat(SmallRun(4000, 4, 1), {"--start-workers", "2", "--quorum-share", "1"}));
+  cluster.StartServer(Concat(SmallRun(4000, 4, 1), {"--start-workers", "2", "--codec.delta", "quantized",
+                                                    "--codec.broadcast", "quantized"}));
   const auto first = cluster.StartWorker({.name = "dc1", .step_ms = 200});
   const auto second = cluster.StartWorker({.name = "dc2", .step_ms = 200});
   cluster.WaitForVersion(1);
@@ -239,8 +239,10 @@ TEST(SlowJoinerTest, JoinsAGroupThatIsFasterThanItsDownload) {
   const v1::Status joined =
       cluster.WaitFor("dc3's delta applied", [](const v1::Status& s) { return s.applied() == 3; });
   EXPECT_GT(joined.version(), 1u);
-  // The snapshot, what has changed since, and no third one.
-  EXPECT_LT(relay->counts().carried[1], 5 * kHalfOfAPull) << joiner->Log();
+  // All of the model once, read while rounds committed, and the broadcasts since.
+  EXPECT_LT(relay->counts().carried[1], 3 * kHalfOfAPull) << joiner->Log();
+  EXPECT_THAT(LinesOf(joiner.get(), "\"live, "), SizeIs(1)) << joiner->Log();
+  EXPECT_THAT(LinesOf(joiner.get(), "\"broadcast, digest "), Not(IsEmpty())) << joiner->Log();
   EXPECT_THAT(LinesOf(joiner.get(), " pull_failed "), IsEmpty());
 }
 

@@ -99,6 +99,12 @@ void Checkers::Durable(const server::PushRecord& record) {
   }
 }
 
+// A delta counts in its own round, or a little later where the run says so.
+bool Checkers::MayCount(Round round, Round decided) const {
+  const server::LateSettings& late = scenario_.core.late;
+  return round <= decided && decided - round <= (late.apply ? late.versions_max : 0);
+}
+
 void Checkers::Durable(const server::RoundDecidedRecord& record) {
   const server::StartCommit& decision = record.decision;
   if (round_.decision && !(*round_.decision == decision)) {
@@ -109,7 +115,7 @@ void Checkers::Durable(const server::RoundDecidedRecord& record) {
   for (const server::StartCommit::Contribution& contribution : decision.contributions) {
     const server::PushKey& key = contribution.push;
     const auto it = sent_.find(key);
-    if (it == sent_.end() || !it->second.accepted || key.round != decision.round) {
+    if (it == sent_.end() || !it->second.accepted || !MayCount(key.round, decision.round)) {
       Violate("decision", absl::StrCat("round ", decision.round, " counts ", KeyText(key), ", which was not accepted"));
     } else if (it->second.applied) {
       Violate("twice", absl::StrCat(KeyText(key), " counts a second time, in round ", decision.round));
@@ -269,6 +275,20 @@ void Checkers::Leaving(const server::ServePull& effect, const server::CoreState&
     Violate("pull", absl::StrCat("version ", effect.version, " is said to have digest ", effect.view_digest,
                                  ", it has ", versions_[effect.version].view));
   }
+}
+
+void Checkers::OnEvictionAnswered(const std::string& worker, bool evicted, const absl::Status& status,
+                                  const server::CoreState& state) {
+  const auto member = state.members.find(worker);
+  const bool is_out = member != state.members.end() && member->second.reason == server::Reason::kEvicted;
+  if (status.ok() && is_out != evicted) {
+    Violate("durable", absl::StrCat(worker, evicted ? " was said to be evicted" : " was said to be let in again",
+                                    ", and no record of it is durable"));
+  }
+}
+
+void Checkers::Leaving(const server::AnswerEvict& effect, const server::CoreState&) {
+  Answered(effect.ticket, "eviction");
 }
 
 void Checkers::Leaving(const server::RefusePull& effect, const server::CoreState&) { Answered(effect.ticket, "pull"); }

@@ -58,6 +58,9 @@ class Checkers {
   void OnEffect(const server::Effect& effect, const server::CoreState& state);
   // The header of the push that a ticket stands for.
   void OnPushOpened(const server::PushOpened& push);
+  // The operator is told that the worker is shut out, or let in again.
+  void OnEvictionAnswered(const std::string& worker, bool evicted, const absl::Status& status,
+                          const server::CoreState& state);
   // Which worker a session is of.
   void OnHello(Ticket session, const std::string& worker) { sessions_[session] = worker; }
 
@@ -97,6 +100,7 @@ class Checkers {
   void Durable(const server::RoundAbortedRecord& record);
   template <typename Other>
   void Durable(const Other&) {}
+  bool MayCount(Round round, Round decided) const;
   void CheckLedger(const server::CoreState& state);
 
   void Leaving(const server::SendWelcome& effect, const server::CoreState& state);
@@ -107,6 +111,7 @@ class Checkers {
   void Leaving(const server::AnswerPushStatus& effect, const server::CoreState& state);
   void Leaving(const server::ServePull& effect, const server::CoreState& state);
   void Leaving(const server::RefusePull& effect, const server::CoreState& state);
+  void Leaving(const server::AnswerEvict& effect, const server::CoreState& state);
   void Leaving(const server::StartCommit& effect, const server::CoreState& state);
   void Leaving(const server::StartCheckpoint& effect, const server::CoreState& state);
   void Leaving(const server::Decision& effect, const server::CoreState& state);

@@ -48,7 +48,7 @@ Values InitialValues(std::uint64_t seed) {
 std::string DigestOf(const Values& values) { return Digest128(std::span<const float>(values)); }
 
 Delta TrainInterval(const Values& base, const worker::Assignment& assignment, std::uint32_t steps,
-                    const TrainerState& state, std::uint64_t data, double step_seconds) {
+                    const TrainerState& state, std::uint64_t data, double step_seconds, float scale) {
   Delta delta;
   delta.assignment = assignment;
   delta.base_digest = DigestOf(base);
@@ -65,7 +65,7 @@ Delta TrainInterval(const Values& base, const worker::Assignment& assignment, st
     }
     ++delta.after.steps;
   }
-  for (std::size_t i = 0; i < kValues; ++i) delta.exact.push_back(base[i] - theta[i]);
+  for (std::size_t i = 0; i < kValues; ++i) delta.exact.push_back(scale * (base[i] - theta[i]));
   loss /= std::max<std::uint32_t>(1, steps);
   delta.report = {.inner_steps = steps,
                   .tokens = std::uint64_t{steps} * kBatch * kTokensPerSample,

@@ -56,9 +56,10 @@ struct Delta {
 };
 
 // Trains the first `steps` of the interval from `base`. `data`: which data the samples are of; `step_seconds` goes into
-// the report. Not encoded yet: the residuals are those of `state`.
+// the report. `scale` times the delta is sent: 1, unless the worker is broken. Not encoded yet: the residuals are those
+// of `state`.
 Delta TrainInterval(const Values& base, const worker::Assignment& assignment, std::uint32_t steps,
-                    const TrainerState& state, std::uint64_t data, double step_seconds);
+                    const TrainerState& state, std::uint64_t data, double step_seconds, float scale);
 // What is sent is the delta plus `residual`; delta->after has what is left of it.
 void EncodeDelta(const Values& residual, Delta* delta);
 // L2, of a payload that decodes.

@@ -37,6 +37,7 @@ struct ServerDisk {
   std::map<Version, StoredCheckpoint> checkpoints;
   // One damaged checkpoint at a time is what the server must bear: true from a checkpoint until the next damage.
   bool may_damage = false;
+  bool spool_whole = true;  // no delta of the run was dropped: it could be done again from its start
 };
 
 // What comes with a StoreRecords effect.

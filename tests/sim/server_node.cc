@@ -27,6 +27,7 @@ void ServerNode::Start() {
   speakers_.clear();
   calls_.clear();
   tickets_.clear();
+  asked_.clear();
   payloads_.clear();
   jobs_.clear();
   job_running_ = false;
@@ -65,7 +66,8 @@ void ServerNode::Kill(bool silently) {
   End();
 }
 
-// What a crash leaves of the checkpoint under way; or the newest stored one is damaged, while there is one before it.
+// What a crash leaves of the checkpoint under way; or the newest stored one is damaged, while there is one before it or
+// all deltas are there.
 void ServerNode::DamageCheckpoints() {
   auto& checkpoints = tools_.disk->checkpoints;
   StoredCheckpoint torn;
@@ -73,7 +75,8 @@ void ServerNode::DamageCheckpoints() {
   const auto* under_way = job_running_ ? std::get_if<server::StartCheckpoint>(&jobs_.front()) : nullptr;
   if (under_way != nullptr && tools_.faults->Strikes(Fault::kTornCheckpoint)) {
     checkpoints.try_emplace(under_way->snapshot.version, torn);
-  } else if (tools_.disk->may_damage && checkpoints.size() > 1 && tools_.faults->Strikes(Fault::kTornCheckpoint)) {
+  } else if (tools_.disk->may_damage && checkpoints.size() + (tools_.disk->spool_whole ? 1 : 0) > 1 &&
+             tools_.faults->Strikes(Fault::kTornCheckpoint)) {
     checkpoints.rbegin()->second.whole = false;
     tools_.disk->may_damage = false;
   }
@@ -82,6 +85,14 @@ void ServerNode::DamageCheckpoints() {
 void ServerNode::Terminate() {
   tools_.trace->Line("server", "terminated");
   Post(absl::ZeroDuration(), server::ShutdownRequested{"SIGTERM"});
+}
+
+void ServerNode::Ask(const Eviction& eviction, std::function<void(const absl::Status&)> answered) {
+  Enter([this, eviction, answered = std::move(answered)] {
+    const Ticket ticket = next_ticket_++;
+    asked_[ticket] = {eviction, answered};
+    Step(server::EvictAsked{ticket, eviction.worker, eviction.readmit});
+  });
 }
 
 void ServerNode::OnContinued() { timers_from_ = world()->now() + kCatchUp; }
@@ -196,6 +207,7 @@ void ServerNode::Do(const server::SendWelcome& effect) {
   welcomed.send_held = effect.send_held;
   welcomed.held_reason = effect.held_reason;
   if (effect.held_outcome) welcomed.held_outcome = ToWorkerOutcome(*effect.held_outcome);
+  if (tools_.scenario->core.late.apply) welcomed.late_versions_max = tools_.scenario->core.late.versions_max;
   Send(effect.session, welcomed);
 }
 
@@ -360,6 +372,16 @@ void ServerNode::ServeLive(Ticket ticket, const std::shared_ptr<PullReply>& repl
   Run(pace * dice_.Uniform(), [this, ticket, reply] { ServeLive(ticket, reply); });
 }
 
+void ServerNode::Do(const server::AnswerEvict& effect) {
+  const auto it = asked_.find(effect.ticket);
+  if (it == asked_.end()) return;
+  const Asked asked = std::move(it->second);
+  asked_.erase(it);
+  tools_.checkers->OnEvictionAnswered(asked.eviction.worker, !asked.eviction.readmit, effect.status,
+                                      tools_.disk->state);
+  asked.answered(effect.status);
+}
+
 void ServerNode::Do(const server::RefusePull& effect) { EndCall(effect.ticket, PullReply{.status = effect.status}); }
 
 // ---------------------------------------------------------------------------------------------------- storage
@@ -370,7 +392,10 @@ void ServerNode::Do(const server::DropSpooled& effect) { tools_.disk->spool.eras
 
 void ServerNode::Do(const server::DropSpooledBefore& effect) {
   auto& spool = tools_.disk->spool;
-  while (!spool.empty() && spool.begin()->first.round < effect.round) spool.erase(spool.begin());
+  while (!spool.empty() && spool.begin()->first.round < effect.round) {
+    spool.erase(spool.begin());
+    tools_.disk->spool_whole = false;
+  }
 }
 
 void ServerNode::Do(const server::StoreRecords& effect) {
@@ -491,6 +516,7 @@ void ServerNode::RunCheckpoint(const server::StartCheckpoint& checkpoint) {
 // ---------------------------------------------------------------------------------------------------- what one sees
 
 void ServerNode::Do(const server::Decision& effect) {
+  ++decisions_[server::ReasonName(effect.reason)];
   tools_.trace->Line("server", server::ReasonName(effect.reason), "round ", effect.round, " ", effect.worker.name, "#",
                      effect.worker.incarnation, " ", effect.text);
 }

@@ -28,6 +28,14 @@
 
 namespace autoloco::sim {
 
+// What an operator wants: a worker shut out, or let in again.
+struct Eviction {
+  std::string worker;
+  bool readmit = false;
+};
+
+using DecisionCounts = std::map<std::string, std::uint64_t>;
+
 class ServerNode final : public Process, public ServerPort {
  public:
   struct Tools {
@@ -50,10 +58,14 @@ class ServerNode final : public Process, public ServerPort {
   // A kill that has not come yet does not come.
   void SpareIt() { effects_left_.reset(); }
   void Terminate();
+  // The operator's question; `answered` is called when this process answers. REQUIRES: running().
+  void Ask(const Eviction& eviction, std::function<void(const absl::Status&)> answered);
 
   // How the last process ended by itself; none while one runs or after a kill.
   std::optional<server::RunFinished> finished() const { return finished_; }
   std::uint64_t effects_done() const { return effects_done_; }  // of all processes
+  // How often each reason was given, by its name; of all processes.
+  const DecisionCounts& decisions() const { return decisions_; }
 
   void OnMessage(StreamId stream, const ToServer& message) override;
   void OnStreamEnded(StreamId stream) override;
@@ -105,7 +117,7 @@ class ServerNode final : public Process, public ServerPort {
   void Do(const server::Decision& effect);
   void Do(const server::RoundCommitted& effect);
   void Do(const server::EvaluationReady&) {}
-  void Do(const server::AnswerEvict&) {}
+  void Do(const server::AnswerEvict& effect);
   void Do(const server::RunFinished& effect);
 
   void Send(Ticket session, const ToWorker& message);
@@ -138,6 +150,11 @@ class ServerNode final : public Process, public ServerPort {
   std::map<Ticket, server::Sender> speakers_;  // by session
   std::map<Ticket, OpenCall> calls_;
   std::map<CallId, Ticket> tickets_;
+  struct Asked {
+    Eviction eviction;
+    std::function<void(const absl::Status&)> answered;
+  };
+  std::map<Ticket, Asked> asked_;
   std::map<Ticket, std::string> payloads_;  // arrived, and not kept under a key yet
   Parameters parameters_;                   // the commit thread's, of version_
   Version version_ = 0;
@@ -159,6 +176,7 @@ class ServerNode final : public Process, public ServerPort {
   std::optional<server::RunFinished> finished_;
   std::optional<std::uint64_t> effects_left_;
   std::uint64_t effects_done_ = 0;
+  DecisionCounts decisions_;
   std::map<server::PushKey, int, server::PushKeyOrder> replayed_;  // for the planted bug
 };
 

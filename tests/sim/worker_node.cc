@@ -358,7 +358,8 @@ void WorkerNode::Do(const worker::StartTraining& effect) {
   const worker::Assignment& assignment = effect.assignment;
   cancelled_end_ = worker::TrainingEnded{assignment.round, absl::CancelledError("cancelled"), ""};
   training_ = Training{effect, DigestOf(base_.values()), world()->now()};
-  const absl::Duration duration = plan_.step_time * assignment.inner_steps * dice_.Between(0.97, 1.05);
+  absl::Duration duration = plan_.step_time * assignment.inner_steps * dice_.Between(0.97, 1.05);
+  if (tools_.faults->Strikes(Fault::kStraggler)) duration *= dice_.Between(1.5, 5.0);
   Run(duration, [this, job, steps = assignment.inner_steps] {
     if (job == job_) FinishTraining(steps);
   });
@@ -393,8 +394,11 @@ void WorkerNode::FinishTraining(std::uint32_t steps) {
   }
   training_.reset();
   cancelled_end_.reset();
+  // Beyond anything that training gives, or only beyond what the run's deltas have been.
+  float scale = 1;
+  if (tools_.faults->Strikes(Fault::kNormOutlier)) scale = dice_.Chance(0.5) ? 1000 : 20;
   trained_ = TrainInterval(base_.values(), assignment, steps, StateFor(assignment), data_,
-                           absl::ToDoubleSeconds(plan_.step_time));
+                           absl::ToDoubleSeconds(plan_.step_time), scale);
   Step(worker::TrainingEnded{assignment.round, absl::OkStatus(), ""});
 }
 

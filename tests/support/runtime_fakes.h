@@ -49,7 +49,7 @@ struct FakeSessionCall final : SessionCall {
 
 struct FakePushCall final : PushCall {
   void ReadHeader() override { ++header_reads; }
-  void ReceivePayload(std::shared_ptr<Payload> sink) override { payload = std::move(sink); }
+  void ReceivePayload(std::shared_ptr<PayloadPart> sink) override { part = std::move(sink); }
   void Answer(PushOutcome answer, const std::string& why, bool again) override {
     outcome = answer;
     reason = why;
@@ -58,7 +58,7 @@ struct FakePushCall final : PushCall {
   void End(const absl::Status& status) override { ended = status; }
 
   int header_reads = 0;
-  std::shared_ptr<Payload> payload;
+  std::shared_ptr<PayloadPart> part;
   std::optional<PushOutcome> outcome;
   std::string reason;
   bool replayed = false;
@@ -80,10 +80,14 @@ struct FakePullCall final : PullCall {
 };
 
 struct FakePushStatusCall final : PushStatusCall {
-  void Answer(const AnswerPushStatus& status) override { answer = status; }
+  void Answer(const AnswerPushStatus& status, const std::vector<ByteRange>& ranges) override {
+    answer = status;
+    missing = ranges;
+  }
   void End(const absl::Status& status) override { ended = status; }
 
   std::optional<AnswerPushStatus> answer;
+  std::vector<ByteRange> missing;
   std::optional<absl::Status> ended;
 };
 
@@ -123,8 +127,9 @@ class FakeTelemetry final : public Telemetry {
   void OnCheckpoint(const absl::StatusOr<StoredCheckpoint>& result, absl::Duration) override {
     Add(absl::StrCat("checkpoint ", result.ok() ? result->path : "failed"));
   }
-  void OnStorage(const absl::Status& status, absl::Duration) override {
-    if (!status.ok()) Add("storage failed");
+  void OnStorage(StorageTask task, const absl::Status& status, absl::Duration) override {
+    if (task == StorageTask::kRecords && status.ok()) return;
+    Add(absl::StrCat(task == StorageTask::kRecords ? "storage " : "room ", status.ok() ? "is there" : "failed"));
   }
   void OnStatus(const RunStatus& status) override {
     MutexLock lock(&mutex_);

@@ -34,10 +34,13 @@ inline DecoderShape SmallShape() {
 
 class StoredRun {
  public:
-  // Makes it in `folder`.
-  explicit StoredRun(const std::string& folder, const CommitMethod& method = {}) : method(method) { Make(folder); }
+  // Makes it in `folder`; the payloads of rounds before `first_kept` are gone.
+  explicit StoredRun(const std::string& folder, const CommitMethod& method = {}, Round first_kept = 2)
+      : method(method) {
+    Make(folder, first_kept);
+  }
 
-  void Make(const std::string& folder) {
+  void Make(const std::string& folder, Round first_kept) {
     auto state = StateFolder::Open(folder, "run");
     ASSERT_TRUE(state.ok()) << state.status();
     auto spool = Spool::Open(state->spool_path());
@@ -76,7 +79,7 @@ class StoredRun {
                     ->Store(std::vector<Record>{open, Accepted("a", 1, 5, delivered.payload_digest),
                                                 EntryRecord{5, "a", delivered}})
                     .ok());
-    ASSERT_TRUE((*spool)->DropBefore(2).ok());
+    ASSERT_TRUE((*spool)->DropBefore(first_kept).ok());
     state_dir = state->path();
   }
 

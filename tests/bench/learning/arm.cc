@@ -27,6 +27,19 @@ const char* CodecName(Codec codec) {
   return "fp32";
 }
 
+bool IsExact(const Arm& arm) { return IsLossless(arm.codec) && IsLossless(arm.broadcast); }
+
+std::string CodingName(const Arm& arm) {
+  if (IsExact(arm)) return CodecName(arm.codec);
+  std::string name = arm.codec == arm.broadcast ? absl::StrCat(CodecName(arm.codec), " both ways")
+                                                : absl::StrCat(CodecName(arm.codec), " up");
+  if (!IsLossless(arm.broadcast) && arm.codec != arm.broadcast) {
+    absl::StrAppend(&name, " ", CodecName(arm.broadcast), " down");
+  }
+  if (!arm.error_feedback) absl::StrAppend(&name, " without feedback");
+  return name;
+}
+
 std::string DescribeRun(const BenchSettings& settings, const Arm& arm, std::uint64_t seed) {
   std::string text = absl::StrCat("text=", settings.text, " steps=", settings.steps, " warmup=", settings.warmup_steps,
                                   " rows=", settings.rows, " lr=", settings.learning_rate * arm.learning_rate_scale,
@@ -40,6 +53,9 @@ std::string DescribeRun(const BenchSettings& settings, const Arm& arm, std::uint
                   arm.agreement_power, " correction=", server::OuterCorrectionName(arm.correction),
                   " rounds=", arm.rounds, " average=", arm.final_average, " failures=", failures.dropped, ",",
                   failures.late, ",", failures.late_applied, ",", failures.absent);
+  if (!IsExact(arm)) {
+    absl::StrAppend(&text, " down=", CodecName(arm.broadcast), " feedback=", arm.error_feedback);
+  }
   return text;
 }
 

@@ -3,6 +3,7 @@
 #ifndef AUTOLOCO_TESTS_BENCH_LEARNING_ARM_H_
 #define AUTOLOCO_TESTS_BENCH_LEARNING_ARM_H_
 
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -38,7 +39,11 @@ struct Arm {
   Method kind = Method::kOuter;
   Sharding data = Sharding::kIid;
   Schedule schedule = Schedule::kCosine;
-  Codec codec = Codec::kFp32;
+  Codec codec = Codec::kFp32;      // of the deltas
+  Codec broadcast = Codec::kFp32;  // of what comes back; lossless: the parameters, else what the view lacks
+  // What is lost in rounding, on both sides, is carried to what is sent next. Without it the worker forgets it, and the
+  // server goes on from the view.
+  bool error_feedback = true;
   double learning_rate_scale = 1;
 
   server::IntervalPolicy policy = server::IntervalPolicy::kFixed;
@@ -71,6 +76,12 @@ struct BenchSettings {
 const char* ShardingName(Sharding sharding);
 const char* ScheduleName(Schedule schedule);
 const char* CodecName(Codec codec);
+inline constexpr std::array kCodecs = {Codec::kFp32, Codec::kBf16, Codec::kInt8,
+                                       Codec::kRms8, Codec::kRms4, Codec::kTernary};
+// Both directions and, where it matters, error feedback, e.g. "fp32", "bf16 up", "rms4 both ways without feedback".
+std::string CodingName(const Arm& arm);
+// Whether nothing is lost in either direction.
+bool IsExact(const Arm& arm);
 
 // Everything that determines the result of (settings, arm, seed), as text: equal text, equal result.
 std::string DescribeRun(const BenchSettings& settings, const Arm& arm, std::uint64_t seed);

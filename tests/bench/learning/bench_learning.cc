@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "tests/bench/learning/custom_arm.h"
 #include "tests/bench/learning/options.h"
 #include "tests/bench/learning/presets.h"
 #include "tests/bench/learning/report.h"
@@ -36,16 +37,11 @@ std::string DictionaryPath() {
 
 std::string NameOf(const Arm& arm) {
   return absl::StrCat(arm.method, ", ", ShardingName(arm.data), ", ", ScheduleName(arm.schedule), ", ",
-                      CodecName(arm.codec));
+                      CodingName(arm));
 }
 
-absl::StatusOr<std::vector<Arm>> SelectArms(const Options& options, std::vector<Arm> arms) {
-  if (options.momentum) {
-    for (Arm& arm : arms) {
-      if (arm.momentum == kTuned) arm.momentum = *options.momentum;
-    }
-  }
-  if (options.arms.empty()) return arms;
+// The preset's arms that match.
+absl::StatusOr<std::vector<Arm>> MatchingArms(const Options& options, const std::vector<Arm>& arms) {
   std::vector<Arm> selected;
   regex_t pattern;  // POSIX: g++ 12 warns about std::regex where sanitizers are on
   if (regcomp(&pattern, options.arms.c_str(), REG_EXTENDED | REG_NOSUB) != 0) {
@@ -56,6 +52,26 @@ absl::StatusOr<std::vector<Arm>> SelectArms(const Options& options, std::vector<
   }
   regfree(&pattern);
   if (selected.empty()) return absl::InvalidArgumentError(absl::StrCat("--arms: no arm matches '", options.arms, "'"));
+  return selected;
+}
+
+absl::StatusOr<std::vector<Arm>> SelectArms(const Options& options, std::vector<Arm> arms) {
+  std::vector<Arm> custom;
+  for (const std::string& text : options.custom_arms) {
+    AUTOLOCO_ASSIGN_OR_RETURN(const Arm arm, ParseCustomArm(text));
+    custom.push_back(arm);
+  }
+  for (std::vector<Arm>* some : {&arms, &custom}) {
+    for (Arm& arm : *some) {
+      if (options.momentum && arm.momentum == kTuned) arm.momentum = *options.momentum;
+    }
+  }
+  if (options.arms.empty() && custom.empty()) return arms;
+  std::vector<Arm> selected;
+  if (!options.arms.empty()) {
+    AUTOLOCO_ASSIGN_OR_RETURN(selected, MatchingArms(options, arms));
+  }
+  selected.insert(selected.end(), custom.begin(), custom.end());
   return WithNeededArms(selected, arms);
 }
 

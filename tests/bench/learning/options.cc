@@ -6,6 +6,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "tests/bench/learning/custom_arm.h"
 
 namespace autoloco::bench {
 namespace {
@@ -34,6 +35,13 @@ Setter Text(std::string* text) {
   };
 }
 
+Setter OneMore(std::vector<std::string>* texts) {
+  return [texts](const std::string& value) {
+    texts->push_back(value);
+    return true;
+  };
+}
+
 Setter Momentum(std::optional<double>* momentum) {
   return [momentum](const std::string& value) {
     double parsed = 0;
@@ -49,6 +57,7 @@ absl::StatusOr<Options> ParseOptions(const std::vector<std::string>& arguments) 
   Options options;
   const std::map<std::string, Setter> setters = {{"--preset", Text(&options.preset)},
                                                  {"--arms", Text(&options.arms)},
+                                                 {"--arm", OneMore(&options.custom_arms)},
                                                  {"--seeds", PositiveNumber(&options.seeds)},
                                                  {"--steps", PositiveNumber(&options.steps)},
                                                  {"--rows", PositiveNumber(&options.rows)},
@@ -92,6 +101,8 @@ std::string OptionsHelp() {
          "\n"
          "  --preset NAME    smoke (seconds), small (default, the main arms) or claim (every arm)\n"
          "  --arms REGEX     only arms whose 'method, data, schedule, codec' match, and what they need\n"
+         "  --arm 'NAME: KEY=VALUE ...'    one more arm, may be given several times; without --arms only such:\n" +
+         CustomArmHelp() +
          "  --list           show the arms of the preset and stop\n"
          "  --seeds N        runs of each arm\n"
          "  --steps N        inner steps of each run\n"

@@ -15,7 +15,8 @@ struct Options {
   bool help = false;
   std::string text;  // empty: the dictionary in the cache folder
   std::string preset = "small";
-  std::string arms;  // regular expression; empty: all
+  std::string arms;                      // regular expression; empty: all
+  std::vector<std::string> custom_arms;  // custom_arm.h; beside the preset's
   bool list = false;
   std::optional<std::uint32_t> seeds;
   std::optional<std::uint64_t> steps;

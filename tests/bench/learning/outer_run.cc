@@ -16,7 +16,7 @@
 #include "server/core/combination.h"
 #include "server/core/interval_policy.h"
 #include "server/core/round_statistics.h"
-#include "server/kernels/outer_step.h"
+#include "server/kernels/commit.h"
 #include "tests/bench/learning/evaluation.h"
 #include "tests/bench/learning/stacked_engine.h"
 
@@ -32,7 +32,9 @@ constexpr double kLateDiscount = 0.25;  // weight 1 / (1 + 0.25) one version lat
 
 // A delta on its way to a commit.
 struct Delivery {
+  std::uint32_t worker = 0;
   std::string payload;
+  std::vector<float> residual;  // what stays with the worker if the delta is accepted; empty: nothing is carried
   server::WorkDone work;
   double loss_mean = 0;
   double loss_first = 0;
@@ -98,8 +100,10 @@ class OuterRun {
         jumps_(settings.warmup_steps),
         was_absent_(engine_->models(), false),
         params_(engine_->layout().value_count()),
-        momentum_(params_.size(), 0) {
+        momentum_(params_.size(), 0),
+        residuals_(KeepsResiduals(arm) ? engine_->models() : 0, std::vector<float>(params_.size(), 0)) {
     InitializeParameters(engine_->layout(), seed, kInitStd, params_);
+    if (!IsLossless(arm.broadcast)) view_ = params_;
   }
 
   absl::StatusOr<RunResult> Run(const std::function<void(std::uint64_t)>& progress) {
@@ -118,6 +122,7 @@ class OuterRun {
       result_.intervals.push_back(decision.steps);
       progress(std::uint64_t{decision.steps} * engine_->models());
     }
+    AUTOLOCO_RETURN_IF_ERROR(SetAll(params_));  // what is exported, not the view
     AUTOLOCO_ASSIGN_OR_RETURN(result_.loss, MeanLoss(data_.final_windows, text.context, engine_.get()));
     result_.rounds = result_.intervals.size();
     result_.worst_jump = jumps_.worst();
@@ -128,13 +133,20 @@ class OuterRun {
  private:
   std::uint32_t workers() const { return engine_->models(); }
 
-  // All simulated workers take over the current version.
-  absl::Status Pull() {
+  static bool KeepsResiduals(const Arm& arm) { return !IsLossless(arm.codec) && arm.error_feedback; }
+
+  // What every worker holds.
+  const std::vector<float>& view() const { return view_.empty() ? params_ : view_; }
+
+  absl::Status SetAll(const std::vector<float>& values) {
     for (std::uint32_t worker = 0; worker < workers(); ++worker) {
-      AUTOLOCO_RETURN_IF_ERROR(engine_->SetParameters(worker, params_));
+      AUTOLOCO_RETURN_IF_ERROR(engine_->SetParameters(worker, values));
     }
     return absl::OkStatus();
   }
+
+  // All simulated workers take over the current version.
+  absl::Status Pull() { return SetAll(view()); }
 
   bool Absent(std::uint32_t worker) const {
     const double progress = static_cast<double>(done_) / static_cast<double>(settings_.steps);
@@ -148,11 +160,18 @@ class OuterRun {
       const bool joins = was_absent_[worker] && !Absent(worker);
       parts[worker].present = !Absent(worker);
       parts[worker].steps = joins ? std::max<std::uint32_t>(1, steps / 2) : steps;
-      if (joins) AUTOLOCO_CHECK(engine_->ResetOptimizer(worker).ok());
+      if (joins) Join(worker);
       was_absent_[worker] = Absent(worker);
       if (parts[worker].present) ++present_;
     }
     return parts;
+  }
+
+  // Fresh AdamW state, no residual, and, where the others need none any more, a snapshot.
+  void Join(std::uint32_t worker) {
+    AUTOLOCO_CHECK(engine_->ResetOptimizer(worker).ok());
+    if (!residuals_.empty()) residuals_[worker].assign(params_.size(), 0);
+    if (!view_.empty()) bytes_ += static_cast<double>(EncodeVector(view_, Codec::kFp32, kZstdLevel).size());
   }
 
   // Trains all workers through the interval and encodes what they did; one entry a worker, absent ones' are empty.
@@ -184,11 +203,38 @@ class OuterRun {
     for (std::uint32_t worker = 0; worker < workers(); ++worker) {
       if (!parts[worker].present) continue;
       AUTOLOCO_RETURN_IF_ERROR(engine_->GetParameters(worker, delta));
-      for (std::size_t i = 0; i < delta.size(); ++i) delta[i] = params_[i] - delta[i];
-      deliveries[worker].payload = EncodeVector(delta, arm_.codec, kZstdLevel);
+      for (std::size_t i = 0; i < delta.size(); ++i) delta[i] = view()[i] - delta[i];
+      AUTOLOCO_RETURN_IF_ERROR(Encode(worker, delta, &deliveries[worker]));
       bytes_ += static_cast<double>(deliveries[worker].payload.size());
     }
     return deliveries;
+  }
+
+  absl::Status Encode(std::uint32_t worker, std::span<const float> delta, Delivery* delivery) {
+    delivery->worker = worker;
+    if (residuals_.empty()) {
+      AUTOLOCO_ASSIGN_OR_RETURN(delivery->payload, EncodeVector(delta, UpCoding(), nullptr));
+      return absl::OkStatus();
+    }
+    delivery->residual.resize(delta.size());
+    BlockEncoder encoder(UpCoding());
+    for (std::uint64_t block = 0, begin = 0; begin < delta.size(); ++block) {
+      const std::uint64_t size = BlockSize(delta.size(), block);
+      AUTOLOCO_RETURN_IF_ERROR(encoder
+                                   .EncodeWithResidual(static_cast<std::uint32_t>(block), delta.subspan(begin, size),
+                                                       std::span(residuals_[worker]).subspan(begin, size),
+                                                       std::span(delivery->residual).subspan(begin, size),
+                                                       &delivery->payload)
+                                   .status());
+      begin += size;
+    }
+    return absl::OkStatus();
+  }
+
+  Coding UpCoding() const { return {.codec = arm_.codec, .zstd_level = kZstdLevel}; }
+
+  void Accept(Delivery* delivery) {
+    if (!residuals_.empty()) residuals_[delivery->worker] = std::move(delivery->residual);
   }
 
   // What the server commits: who delivered in time, then what is left of the round before.
@@ -213,7 +259,9 @@ class OuterRun {
     }
     if (arriving.empty()) arriving = std::move(dropped);  // a round in which nobody delivers is run again
     AUTOLOCO_CHECK(!arriving.empty());
+    for (Delivery& delivery : arriving) Accept(&delivery);
     if (arm_.failures.late_applied) {
+      for (Delivery& delivery : late) Accept(&delivery);
       std::move(late_.begin(), late_.end(), std::back_inserter(arriving));
       late_ = std::move(late);
     }
@@ -234,11 +282,14 @@ class OuterRun {
       contributions.push_back(
           {std::as_bytes(std::span<const char>(arriving[i].payload)), arm_.codec, combined.parts[i].weight});
     }
-    AUTOLOCO_ASSIGN_OR_RETURN(const server::OuterStepStatistics statistics,
-                              server::ApplyOuterStep(contributions, ToCoefficients(step), params_, momentum_, &pool_));
-    if (!statistics.finite) return absl::OutOfRangeError("the outer step gave values that are not finite");
-    bytes_ += static_cast<double>(present_ * EncodeVector(params_, Codec::kFp32, kZstdLevel).size());
-    Observe(decision, arriving, combined, step, statistics);
+    const server::CommitInputs inputs{contributions, ToCoefficients(step),
+                                      Coding{.codec = arm_.broadcast, .zstd_level = kZstdLevel}};
+    AUTOLOCO_ASSIGN_OR_RETURN(const server::CommitResult result,
+                              server::Commit(inputs, {params_, momentum_, view_}, &pool_));
+    if (!result.statistics.finite) return absl::OutOfRangeError("the outer step gave values that are not finite");
+    bytes_ += static_cast<double>(present_ * result.coding.bytes);
+    if (!view_.empty() && !arm_.error_feedback) params_ = view_;
+    Observe(decision, arriving, combined, step, result.statistics);
     return absl::OkStatus();
   }
 
@@ -292,7 +343,9 @@ class OuterRun {
   std::vector<Delivery> late_;  // of the round before
   std::vector<float> params_;
   std::vector<float> momentum_;
-  double bytes_ = 0;  // of all workers, both directions
+  std::vector<float> view_;                    // empty: the parameters are the view
+  std::vector<std::vector<float>> residuals_;  // by worker; empty: none is kept
+  double bytes_ = 0;                           // of all workers, both directions
   RunResult result_;
 };
 

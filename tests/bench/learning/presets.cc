@@ -121,6 +121,21 @@ std::vector<Arm> CoreArms(const Group& group) {
           RandomSameRounds(group)};
 }
 
+Arm Coded(Arm arm, Codec up, Codec down, bool error_feedback = true) {
+  arm.codec = up;
+  arm.broadcast = down;
+  arm.error_feedback = error_feedback;
+  return arm;
+}
+
+// Step 1.5 both ways, with error feedback and without.
+std::vector<Arm> CodingArms(const Group& group) {
+  const Arm diloco = MakeArm(group, kReferenceMethod);
+  return {Coded(diloco, Codec::kRms4, Codec::kRms4), Coded(diloco, Codec::kRms4, Codec::kRms4, false),
+          Coded(Autoloco(group), Codec::kRms4, Codec::kRms4), Coded(Autoloco(group), Codec::kRms4, Codec::kRms4, false),
+          Coded(Autoloco(group), Codec::kBf16, Codec::kFp32)};
+}
+
 std::vector<Arm> FailureArms(const Group& group) {
   const Failures dropped{.dropped = 0.3};
   const Failures late{.late = 2};
@@ -142,10 +157,8 @@ Preset Claim() {
   std::vector<Arm>& arms = preset.arms;
   AppendSweep(cosine, momenta, &arms);
   for (const Arm& arm : CoreArms(cosine)) arms.push_back(arm);
+  for (const Arm& arm : CodingArms(cosine)) arms.push_back(arm);
   arms.push_back(Corrected(cosine, OuterCorrection::kNone));
-  Arm bf16 = Autoloco(cosine);
-  bf16.codec = Codec::kBf16;
-  arms.push_back(bf16);
   std::vector<Arm> limited;
   AppendSweep(wsd, momenta, &limited);
   AppendSweep(shards, momenta, &limited);
@@ -177,9 +190,7 @@ Preset Small() {
   AppendSweep(cosine, {0.8, 0.9}, &preset.arms);
   for (const Arm& arm : CoreArms(cosine)) preset.arms.push_back(arm);
   preset.arms.push_back(Corrected(cosine, OuterCorrection::kNone));
-  Arm bf16 = Autoloco(cosine);
-  bf16.codec = Codec::kBf16;
-  preset.arms.push_back(bf16);
+  for (const Arm& arm : CodingArms(cosine)) preset.arms.push_back(arm);
   AppendLimited(1, FailureArms(cosine), &preset.arms);
   std::vector<Arm> others;
   for (const Group& group : {Group{.schedule = Schedule::kWsd}, Group{.data = Sharding::kNonIid}}) {
@@ -203,6 +214,7 @@ Preset Smoke() {
   const Group cosine{.interval = 3};
   AppendSweep(cosine, {0.8, 0.9}, &preset.arms);
   for (const Arm& arm : CoreArms(cosine)) preset.arms.push_back(arm);
+  AppendLimited(1, CodingArms(cosine), &preset.arms);
   AppendLimited(1, FailureArms(cosine), &preset.arms);
   return preset;
 }

@@ -44,7 +44,7 @@ void Progress::Finished(const Arm& arm, std::uint64_t seed, const RunResult& res
   const MutexLock lock(&mutex_);
   ClearState();
   std::fprintf(stderr, "%s, %s, %s, %s, seed %llu: loss %.4f, %llu rounds, %.0f s\n", arm.method.c_str(),
-               ShardingName(arm.data), ScheduleName(arm.schedule), CodecName(arm.codec),
+               ShardingName(arm.data), ScheduleName(arm.schedule), CodingName(arm).c_str(),
                static_cast<unsigned long long>(seed), result.loss, static_cast<unsigned long long>(result.rounds),
                result.seconds);
   ShowState();

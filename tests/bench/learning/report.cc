@@ -29,7 +29,7 @@ Estimate EstimateOf(const std::vector<double>& values) {
 
 const ArmResults* Find(const std::vector<ArmResults>& results, const Arm& like, const std::string& method) {
   for (const ArmResults& other : results) {
-    if (other.arm.method == method && other.arm.codec == Codec::kFp32 && SameSetting(other.arm, like)) return &other;
+    if (other.arm.method == method && IsExact(other.arm) && SameSetting(other.arm, like)) return &other;
   }
   return nullptr;
 }
@@ -60,6 +60,10 @@ std::string ShowEstimate(const std::optional<Estimate>& estimate) {
   return estimate ? absl::StrFormat("%+.4f +- %.4f", estimate->mean, estimate->error) : "";
 }
 
+std::string ShowPercent(const std::optional<double>& part) {
+  return part ? absl::StrFormat("%+.2f %%", 100 * *part) : "";
+}
+
 std::string ShowRatio(const ReportLine& line) {
   if (line.bytes_per_worker <= 0) return "";
   return absl::StrFormat("1/%.1f", line.data_parallel_bytes / line.bytes_per_worker);
@@ -88,6 +92,7 @@ json ToJson(const ReportLine& line) {
     object["difference_at_equal_rounds"] = line.to_rounds->mean;
     object["difference_at_equal_rounds_se"] = line.to_rounds->error;
   }
+  if (line.to_exact) object["relative_to_fp32"] = *line.to_exact;
   if (line.to_data_parallel) object["relative_to_data_parallel"] = *line.to_data_parallel;
   return object;
 }
@@ -102,7 +107,7 @@ std::vector<ReportLine> MakeReport(const std::vector<ArmResults>& results, doubl
     line.method = result.arm.method;
     line.data = ShardingName(result.arm.data);
     line.schedule = ScheduleName(result.arm.schedule);
-    line.codec = CodecName(result.arm.codec);
+    line.codec = CodingName(result.arm);
     line.momentum = result.arm.kind == Method::kOuter ? result.arm.momentum : 0;
     line.seeds = static_cast<std::uint32_t>(result.runs.size());
     line.data_parallel_bytes = data_parallel_bytes;
@@ -117,6 +122,7 @@ std::vector<ReportLine> MakeReport(const std::vector<ArmResults>& results, doubl
     line.loss = EstimateOf(losses);
     line.to_reference = PairedDifference(result, Find(results, result.arm, kReferenceMethod));
     line.to_rounds = PairedDifference(result, Find(results, result.arm, kFixedSameRounds));
+    line.to_exact = RelativeDifference(result, Find(results, result.arm, result.arm.method));
     line.to_data_parallel = RelativeDifference(result, Find(results, result.arm, "data-parallel"));
     lines.push_back(line);
   }
@@ -125,25 +131,29 @@ std::vector<ReportLine> MakeReport(const std::vector<ArmResults>& results, doubl
 
 std::string ReportTable(const std::vector<ReportLine>& lines) {
   std::size_t width = 6;
-  for (const ReportLine& line : lines) width = std::max(width, line.method.size());
+  std::size_t codec_width = 5;
+  for (const ReportLine& line : lines) {
+    width = std::max(width, line.method.size());
+    codec_width = std::max(codec_width, line.codec.size());
+  }
   std::string table;
   std::string group;
   for (const ReportLine& line : lines) {
     const std::string own_group = absl::StrCat(line.data, " data, ", line.schedule, " schedule");
     if (own_group != group) {
       absl::StrAppend(&table, group.empty() ? "" : "\n", own_group, "\n");
-      absl::StrAppendFormat(&table, "  %-*s %-5s %-5s %5s %18s %19s %19s %8s %7s %13s %9s %11s\n",
-                            static_cast<int>(width), "method", "codec", "mu", "seeds", "held-out loss", "to diloco",
-                            "at equal rounds", "to d.-p.", "rounds", "bytes/worker", "to d.-p.", "worst jump");
+      absl::StrAppendFormat(&table, "  %-*s %-*s %-5s %5s %18s %19s %19s %8s %8s %7s %13s %9s %11s\n",
+                            static_cast<int>(width), "method", static_cast<int>(codec_width), "codec", "mu", "seeds",
+                            "held-out loss", "to diloco", "at equal rounds", "to d.-p.", "to fp32", "rounds",
+                            "bytes/worker", "to d.-p.", "worst jump");
       group = own_group;
     }
-    absl::StrAppendFormat(&table, "  %-*s %-5s %-5s %5d %18s %19s %19s %8s %7.1f %13.0f %9s %+11.4f\n",
-                          static_cast<int>(width), line.method, line.codec,
-                          line.momentum > 0 ? absl::StrCat(line.momentum) : "", line.seeds,
-                          absl::StrFormat("%.4f +- %.4f", line.loss.mean, line.loss.error),
-                          ShowEstimate(line.to_reference), ShowEstimate(line.to_rounds),
-                          line.to_data_parallel ? absl::StrFormat("%+.2f %%", 100 * *line.to_data_parallel) : "",
-                          line.rounds, line.bytes_per_worker, ShowRatio(line), line.worst_jump);
+    absl::StrAppendFormat(
+        &table, "  %-*s %-*s %-5s %5d %18s %19s %19s %8s %8s %7.1f %13.0f %9s %+11.4f\n", static_cast<int>(width),
+        line.method, static_cast<int>(codec_width), line.codec, line.momentum > 0 ? absl::StrCat(line.momentum) : "",
+        line.seeds, absl::StrFormat("%.4f +- %.4f", line.loss.mean, line.loss.error), ShowEstimate(line.to_reference),
+        ShowEstimate(line.to_rounds), ShowPercent(line.to_data_parallel), ShowPercent(line.to_exact), line.rounds,
+        line.bytes_per_worker, ShowRatio(line), line.worst_jump);
   }
   absl::StrAppend(
       &table,
@@ -151,7 +161,8 @@ std::string ReportTable(const std::vector<ReportLine>& lines) {
       "to diloco, at equal rounds: difference to fixed H_ref and to fixed intervals at autoloco's number of rounds,\n"
       "  mean over pairs of runs with the same seed +- standard error\n"
       "to d.-p.: loss relative to data-parallel; bytes as a part of what data-parallel sends in fp32\n"
-      "bytes/worker: sent and received (deltas as encoded, parameters fp32 compressed); worst jump: largest change of\n"
+      "to fp32: loss relative to the same method with fp32 both ways\n"
+      "bytes/worker: sent and received, as encoded; worst jump: largest change of\n"
       "  the held-out loss from one round to the next after the warm-up, of all seeds\n");
   return table;
 }
@@ -166,16 +177,19 @@ std::string ReportCsv(const std::vector<ReportLine>& lines) {
   std::string text =
       "method,data,schedule,codec,momentum,seeds,loss_mean,loss_se,rounds,bytes_per_worker,data_parallel_bytes,"
       "worst_jump,difference_to_reference,difference_to_reference_se,difference_at_equal_rounds,"
-      "difference_at_equal_rounds_se,relative_to_data_parallel\n";
+      "difference_at_equal_rounds_se,relative_to_data_parallel,relative_to_fp32\n";
   const auto pair = [](const std::optional<Estimate>& estimate) {
     return estimate ? absl::StrFormat("%.6f,%.6f", estimate->mean, estimate->error) : std::string(",");
   };
+  const auto number = [](const std::optional<double>& value) {
+    return value ? absl::StrFormat("%.6f", *value) : std::string();
+  };
   for (const ReportLine& line : lines) {
-    absl::StrAppendFormat(&text, "\"%s\",%s,%s,%s,%g,%d,%.6f,%.6f,%.2f,%.0f,%.0f,%.6f,%s,%s,%s\n", line.method,
+    absl::StrAppendFormat(&text, "\"%s\",%s,%s,%s,%g,%d,%.6f,%.6f,%.2f,%.0f,%.0f,%.6f,%s,%s,%s,%s\n", line.method,
                           line.data, line.schedule, line.codec, line.momentum, line.seeds, line.loss.mean,
                           line.loss.error, line.rounds, line.bytes_per_worker, line.data_parallel_bytes,
-                          line.worst_jump, pair(line.to_reference), pair(line.to_rounds),
-                          line.to_data_parallel ? absl::StrFormat("%.6f", *line.to_data_parallel) : "");
+                          line.worst_jump, pair(line.to_reference), pair(line.to_rounds), number(line.to_data_parallel),
+                          number(line.to_exact));
   }
   return text;
 }

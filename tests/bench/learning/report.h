@@ -31,6 +31,7 @@ struct ReportLine {
   double worst_jump = 0;                   // of all seeds
   std::optional<Estimate> to_reference;    // loss minus that of fixed H_ref with the same seed
   std::optional<Estimate> to_rounds;       // loss minus that of fixed intervals at AutoLoCo's rounds, same seed
+  std::optional<double> to_exact;          // relative difference to the same method with fp32 in both directions
   std::optional<double> to_data_parallel;  // relative difference of the mean losses over the common seeds
 };
 

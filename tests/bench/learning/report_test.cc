@@ -47,6 +47,19 @@ TEST(Report, MeansErrorsAndPairedDifferences) {
   EXPECT_DOUBLE_EQ(lines[1].rounds, 100);
 }
 
+TEST(Report, CodedArmsAreSetAgainstTheSameMethodInFp32) {
+  ArmResults coded = Line("autoloco", {2.2, 2.4}, 100);
+  coded.arm.codec = Codec::kRms4;
+  coded.arm.broadcast = Codec::kRms4;
+  const std::vector<ReportLine> lines =
+      MakeReport({Line("diloco", {1.0, 1.0}, 200), Line("autoloco", {2.0, 2.0}, 100), coded}, 1e6);
+  EXPECT_EQ(lines[2].codec, "rms4 both ways");
+  EXPECT_FALSE(lines[1].to_exact.has_value());
+  ASSERT_TRUE(lines[2].to_exact.has_value());
+  EXPECT_NEAR(*lines[2].to_exact, 0.15, 1e-12);
+  EXPECT_NEAR(json::parse(ReportJson(lines)).at(2).at("relative_to_fp32").get<double>(), 0.15, 1e-12);
+}
+
 TEST(Report, JsonHasTheFieldsThatProgramsRead) {
   const std::vector<ReportLine> lines = MakeReport({Line("diloco", {2.0, 2.4}, 200)}, 1e6);
   const json object = json::parse(ReportJson(lines)).at(0);

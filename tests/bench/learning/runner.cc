@@ -26,7 +26,7 @@ int StageOf(const Arm& arm) {
 bool IsSweepFor(const Arm& sweep, const Arm& arm) { return sweep.sweep && SameSetting(sweep, arm); }
 
 bool IsRoundsFor(const Arm& source, const Arm& arm) {
-  return source.method == arm.rounds_of && source.codec == Codec::kFp32 && SameSetting(source, arm);
+  return source.method == arm.rounds_of && IsExact(source) && SameSetting(source, arm);
 }
 
 class Runner {
@@ -176,7 +176,7 @@ std::vector<Arm> WithNeededArms(const std::vector<Arm>& selected, const std::vec
   std::vector<Arm> result = selected;
   const auto chosen = [&](const Arm& arm) {
     return std::any_of(result.begin(), result.end(), [&](const Arm& other) {
-      return other.method == arm.method && other.codec == arm.codec && SameSetting(other, arm);
+      return other.method == arm.method && CodingName(other) == CodingName(arm) && SameSetting(other, arm);
     });
   };
   // Backwards: what gives rounds may itself need a sweep, which stands in front of it.

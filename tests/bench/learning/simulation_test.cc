@@ -99,6 +99,48 @@ TEST_F(SimulationTest, BytesAreThoseOfThePayloads) {
   EXPECT_LT(Run(bf16).bytes_per_worker, 0.85 * fp32.bytes_per_worker);
 }
 
+TEST_F(SimulationTest, QuantizedBothWaysIsSmallAndFollowsTheExactRun) {
+  settings_.steps = 48;
+  Arm quantized = arm_;
+  quantized.codec = Codec::kRms4;
+  quantized.broadcast = Codec::kRms4;
+  Arm forgetful = quantized;
+  forgetful.error_feedback = false;
+  const RunResult exact = Run(arm_);
+  const RunResult with = Run(quantized);
+  const RunResult without = Run(forgetful);
+  EXPECT_LT(with.bytes_per_worker, exact.bytes_per_worker / 12);  // 1.6 bits for 32, not far from it
+  EXPECT_NE(with.losses, exact.losses);
+  EXPECT_NE(with.losses, without.losses);
+  EXPECT_NEAR(with.loss, exact.loss, 0.1 * exact.loss);
+  // The exported parameters have what the view lacks.
+  EXPECT_NE(static_cast<float>(with.loss), with.losses.back());
+}
+
+TEST_F(SimulationTest, AForgetfulServerGoesOnFromTheView) {
+  // Exact deltas, so that only the way back loses anything: where it is forgotten, view and parameters are one.
+  data_.final_windows = data_.round_windows;
+  Arm lossy = arm_;
+  lossy.broadcast = Codec::kRms4;
+  const RunResult carried = Run(lossy);
+  lossy.error_feedback = false;
+  const RunResult forgotten = Run(lossy);
+  EXPECT_NE(static_cast<float>(carried.loss), carried.losses.back());
+  EXPECT_EQ(static_cast<float>(forgotten.loss), forgotten.losses.back());
+}
+
+TEST_F(SimulationTest, ADroppedDeltaLeavesTheResidualAsItWas) {
+  Arm quantized = arm_;
+  quantized.codec = Codec::kRms4;
+  quantized.failures.dropped = 0.5;
+  const RunResult with = Run(quantized);
+  quantized.error_feedback = false;
+  const RunResult without = Run(quantized);
+  EXPECT_TRUE(std::isfinite(with.loss));
+  EXPECT_EQ(with.losses[0], without.losses[0]);  // nothing to carry yet
+  EXPECT_NE(with.losses, without.losses);
+}
+
 TEST_F(SimulationTest, FailuresChangeWhatIsLearnt) {
   const RunResult healthy = Run(arm_);
   for (const Failures& failures : {Failures{.dropped = 0.5}, Failures{.late = 1},

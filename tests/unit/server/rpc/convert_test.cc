@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <string>
 #include <variant>
 
@@ -49,6 +50,34 @@ TEST(ConvertTest, Progress) {
   EXPECT_EQ(received.progress.steps_done, 4);
   ASSERT_TRUE(received.progress.evaluation.has_value());
   EXPECT_EQ(received.progress.evaluation->loss_sum, 1.5);
+}
+
+TEST(ConvertTest, RangesLieInsideThePayload) {
+  v1::PushHeader header;
+  header.set_payload_bytes(10);
+  EXPECT_EQ(*ToRange(header), (ByteRange{0, 10}));
+  header.set_first_byte(4);
+  EXPECT_EQ(*ToRange(header), (ByteRange{4, 6}));
+  header.set_byte_count(6);
+  EXPECT_EQ(*ToRange(header), (ByteRange{4, 6}));
+  header.set_byte_count(7);
+  EXPECT_EQ(ToRange(header).status().code(), absl::StatusCode::kInvalidArgument);
+  header.set_byte_count(std::numeric_limits<std::uint64_t>::max());
+  EXPECT_EQ(ToRange(header).status().code(), absl::StatusCode::kInvalidArgument);
+  header.set_first_byte(10);
+  header.set_byte_count(0);
+  EXPECT_EQ(*ToRange(header), (ByteRange{10, 0}));
+  header.set_first_byte(11);
+  EXPECT_EQ(ToRange(header).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(ConvertTest, PushStatusTellsWhatIsMissing) {
+  const AnswerPushStatus unknown{.ticket = 1, .status = absl::OkStatus(), .known = false, .reason = ""};
+  const v1::PushStatusReply reply = ToProto(unknown, {{4, 6}});
+  EXPECT_FALSE(reply.known());
+  ASSERT_EQ(reply.missing_size(), 1);
+  EXPECT_EQ(reply.missing(0).first_byte(), 4u);
+  EXPECT_EQ(reply.missing(0).byte_count(), 6u);
 }
 
 TEST(ConvertTest, MalformedSessionMessages) {
@@ -228,10 +257,10 @@ TEST(ConvertTest, StatusKeepsTheFirstAndTheLastEvaluations) {
 TEST(ConvertTest, PushReplies) {
   EXPECT_EQ(ToProto(PushOutcome::kNonFinite, "why", true).outcome(), v1::PUSH_OUTCOME_NON_FINITE);
   AnswerPushStatus answer;
-  EXPECT_FALSE(ToProto(answer).has_reply());
+  EXPECT_FALSE(ToProto(answer, {}).has_reply());
   answer.known = true;
   answer.outcome = PushOutcome::kStale;
-  EXPECT_EQ(ToProto(answer).reply().outcome(), v1::PUSH_OUTCOME_STALE);
+  EXPECT_EQ(ToProto(answer, {}).reply().outcome(), v1::PUSH_OUTCOME_STALE);
 }
 
 }  // namespace

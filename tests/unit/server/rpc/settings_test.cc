@@ -37,7 +37,7 @@ TEST(SettingsTest, TheCoreGetsTheRun) {
   EXPECT_EQ(core.min_workers, 2);
   EXPECT_EQ(core.lease, absl::Seconds(12));
   EXPECT_EQ(core.checkpoint_every_rounds, 4);
-  EXPECT_FALSE(core.evaluate);
+  EXPECT_EQ(core.evaluation_windows, 0u);
   EXPECT_FALSE(core.shared_data);
   EXPECT_EQ(core.max_payload_bytes, MaxPayloadBytes(100000, Codec::kFp32));
 }

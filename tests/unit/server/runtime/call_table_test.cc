@@ -15,7 +15,7 @@ class CallTableTest : public ::testing::Test {
   ManualClock clock_;
   Inbox inbox_{&clock_};
   FakeRecordStore records_;
-  PayloadStore payloads_{1000, 1000, &records_};
+  PayloadStore payloads_{1000, &records_};
   FakeTelemetry telemetry_;
   std::deque<Event> events_;
   WorkPool pool_{1};
@@ -25,7 +25,7 @@ class CallTableTest : public ::testing::Test {
 
 TEST_F(CallTableTest, InputsOfCallsThatAreGoneAreCounted) {
   table_.On(SessionEnded{1});
-  table_.On(PushAbandoned{2});
+  table_.On(PushAbandoned{2}, kStart);
   table_.On(PullEnded{3, true}, kStart);
   table_.On(PushChecked{4, absl::OkStatus(), true, ""});
   EXPECT_EQ(table_.ignored_inputs(), 4);
@@ -61,6 +61,21 @@ TEST_F(CallTableTest, AnswersPushStatus) {
   table_.Answer(answer);
   EXPECT_EQ(refused.ended->code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(table_.size(), 0);
+}
+
+TEST_F(CallTableTest, OfAPushThatIsNotKnownItTellsWhatIsMissing) {
+  const PushKey key{{"w", 1}, 4, 0};
+  ASSERT_TRUE(payloads_.Admit(9, {key, "digest", 10}).ok());
+  payloads_.Find(9)->Put(2, "abc");
+  payloads_.SetAside(9, kStart);
+  FakePushStatusCall unknown;
+  FakePushStatusCall known;
+  table_.On(PushStatusParked{&unknown, PushStatusAsked{1, {"run", key.worker}, key.round, key.fragment}});
+  table_.On(PushStatusParked{&known, PushStatusAsked{2, {"run", key.worker}, key.round, key.fragment}});
+  table_.Answer(AnswerPushStatus{.ticket = 1, .status = absl::OkStatus(), .known = false, .reason = ""});
+  table_.Answer(AnswerPushStatus{.ticket = 2, .status = absl::OkStatus(), .known = true, .reason = ""});
+  EXPECT_EQ(unknown.missing, (std::vector<ByteRange>{{0, 2}, {5, 5}}));
+  EXPECT_TRUE(known.missing.empty());
 }
 
 TEST_F(CallTableTest, EvictionsAreAnsweredByTheCore) {

@@ -19,8 +19,8 @@ constexpr std::size_t kValues = 70000;
 
 std::shared_ptr<Payload> Deliver(const std::vector<float>& delta) {
   const std::string bytes = EncodeVector(delta, Codec::kFp32, 1);
-  std::shared_ptr<Payload> payload = *Payload::Allocate(bytes.size(), bytes.size());
-  EXPECT_TRUE(payload->Take(0, bytes).ok());
+  std::shared_ptr<Payload> payload = *Payload::Allocate(bytes.size());
+  payload->Put(0, bytes);
   return payload;
 }
 
@@ -146,8 +146,8 @@ TEST_F(CommitRunnerDeathTest, DamagedPayloadsEndTheProcessWithOneLine) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   std::string bytes = EncodeVector(std::vector<float>(kValues, 1.0F), Codec::kFp32, 1);
   bytes.back() ^= 1;
-  const std::shared_ptr<Payload> payload = *Payload::Allocate(bytes.size(), bytes.size());
-  ASSERT_TRUE(payload->Take(0, bytes).ok());
+  const std::shared_ptr<Payload> payload = *Payload::Allocate(bytes.size());
+  payload->Put(0, bytes);
   EXPECT_DEATH(
       {
         runner_.Commit({4, {{payload, "a", 1.0}}});

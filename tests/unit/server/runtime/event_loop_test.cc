@@ -52,7 +52,6 @@ class EventLoopTest : public ::testing::Test {
                   {.codec = Codec::kFp32,
                    .limits = {},
                    .push_bytes_in_flight_max = 10000,
-                   .chunk_bytes_max = 1000,
                    .checkpoint = "/checkpoints/old"},
                   {"params", "view", {parameters_.Encode(0, "params", 1, &pool_)}, nullptr}};
 };
@@ -101,15 +100,20 @@ TEST_F(EventLoopTest, TelemetryIsToldTheLastStatusOfAQuietRun) {
 }
 
 TEST_F(EventLoopTest, TheStatusSaysThatNothingCanBeStored) {
-  inbox_.Post(StorageTrouble{absl::ResourceExhaustedError("the disk is full")});
+  const absl::Status full = absl::ResourceExhaustedError("the disk is full");
+  inbox_.Post(StorageTrouble{StorageTask::kRoom, full});
+  EXPECT_EQ(Status().run.reason, "no room for deltas: the disk is full");
+  inbox_.Post(StorageTrouble{StorageTask::kRecords, full});
   EXPECT_EQ(Status().run.reason, "nothing can be stored: the disk is full");
-  inbox_.Post(StorageTrouble{absl::OkStatus()});
-  EXPECT_NE(Status().run.reason, "nothing can be stored: the disk is full");
+  inbox_.Post(StorageTrouble{StorageTask::kRecords, absl::OkStatus()});
+  EXPECT_EQ(Status().run.reason, "no room for deltas: the disk is full");
+  inbox_.Post(StorageTrouble{StorageTask::kRoom, absl::OkStatus()});
+  EXPECT_THAT(Status().run.reason, ::testing::HasSubstr("waiting for"));
   Stop();
 }
 
 TEST_F(EventLoopTest, TheRunEndsWhereStorageGaveUp) {
-  inbox_.Post(StorageGaveUp{absl::ResourceExhaustedError("the disk is full")});
+  inbox_.Post(StorageGaveUp{StorageTask::kRecords, absl::ResourceExhaustedError("the disk is full")});
   const RunFinished finished = loop_.WaitForFinish();
   EXPECT_EQ(finished.exit_code, 1);
   EXPECT_EQ(finished.reason, "nothing can be stored: the disk is full");

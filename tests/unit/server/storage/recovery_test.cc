@@ -1,5 +1,6 @@
 #include "server/storage/recovery.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -21,7 +22,8 @@ using ::testing::HasSubstr;
 
 class RecoveryTest : public ::testing::Test {
  protected:
-  explicit RecoveryTest(const CommitMethod& method = {}) : run_(temp_.File("state"), method) {}
+  explicit RecoveryTest(const CommitMethod& method = {}, Round first_kept = 2)
+      : run_(temp_.File("state"), method, first_kept) {}
 
   // A server starts on the folder.
   void Start() {
@@ -76,7 +78,7 @@ TEST_F(RecoveryTest, GoesOnWhereTheRunWas) {
   EXPECT_TRUE(recovered->state.round->entries.at("a").delivered);
   ASSERT_EQ(recovered->payloads.size(), 1u);
   EXPECT_EQ(recovered->payloads[0].key.worker.name, "a");
-  EXPECT_TRUE(recovered->payloads[0].payload->CheckWhole().ok());
+  EXPECT_TRUE(recovered->payloads[0].payload->whole());
   EXPECT_EQ(recovered->state.run.history.size(), 5u);
 }
 
@@ -88,6 +90,54 @@ TEST_F(RecoveryTest, ADamagedCheckpointIsSetAsideAndTheOneBeforeUsed) {
   EXPECT_EQ(recovered->params_digest, run_.digests[5]);
   EXPECT_EQ(recovered->state.checkpoint, 2u);
   EXPECT_TRUE(fs::exists(run_.state_dir + "/checkpoints/damaged-step-0000000040"));
+}
+
+class NoCheckpointWholeTest : public RecoveryTest {
+ protected:
+  NoCheckpointWholeTest() : RecoveryTest({}, 0) {
+    for (const int step : {20, 40}) Damage(Checkpoint(step) + "/outer.safetensors");
+    // As a checkpoint leaves them that is found to be damaged late.
+    std::fill(parameters_.params().begin(), parameters_.params().end(), 7.0f);
+    std::fill(parameters_.momentum().begin(), parameters_.momentum().end(), 7.0f);
+  }
+};
+
+TEST_F(NoCheckpointWholeTest, TheRunIsDoneAgainFromItsStart) {
+  const auto recovered = Go();
+  ASSERT_TRUE(recovered.ok()) << recovered.status();
+  EXPECT_EQ(recovered->checkpoint, "");
+  EXPECT_EQ(recovered->params_digest, run_.digests[5]);
+  EXPECT_EQ(parameters_.ParamsDigest(), run_.digests[5]);
+  EXPECT_FALSE(recovered->new_run);
+  EXPECT_FALSE(recovered->state.checkpoint.has_value());  // so that the payloads stay
+  EXPECT_EQ(recovered->payloads.size(), 1u);
+  EXPECT_TRUE(fs::exists(run_.state_dir + "/checkpoints/damaged-step-0000000020"));
+  EXPECT_TRUE(fs::exists(run_.state_dir + "/checkpoints/damaged-step-0000000040"));
+  EXPECT_EQ(Go()->params_digest, run_.digests[5]);  // and the next start finds no checkpoint
+}
+
+TEST_F(NoCheckpointWholeTest, NotWithADeltaMissing) {
+  fs::remove_all(run_.state_dir + "/spool/0000000001");
+  const std::string error = Error();
+  EXPECT_THAT(error, HasSubstr("DATA_LOSS: none of the 2 checkpoints"));
+  EXPECT_THAT(error, HasSubstr("done again from its start: the delta of a#1 for round 1 is missing"));
+  EXPECT_TRUE(fs::exists(Checkpoint(40)));
+}
+
+TEST_F(NoCheckpointWholeTest, NotWithAnotherVersionZero) {
+  Sql("UPDATE run SET initial_digest = 'other'");
+  EXPECT_THAT(Error(), HasSubstr("done again from its start: parameters of version 0: want digest other"));
+}
+
+TEST_F(NoCheckpointWholeTest, NotWhereTheRunBeganWithACheckpoint) {
+  Sql("UPDATE run SET initial_digest = ''");
+  EXPECT_THAT(Error(), HasSubstr("done again from its start: state database"));
+}
+
+TEST_F(NoCheckpointWholeTest, NotWithoutTheStateDatabase) {
+  for (const char* end : {"", "-wal", "-shm"}) fs::remove(absl::StrCat(run_.state_dir, "/", kStateDatabaseFile, end));
+  EXPECT_THAT(Error(), ::testing::StartsWith("DATA_LOSS: none of the 2 checkpoints"));
+  EXPECT_EQ(spool_->List()->size(), 11u);
 }
 
 TEST_F(RecoveryTest, WithoutAStateDatabaseTheCheckpointIsEnough) {

@@ -110,7 +110,7 @@ std::vector<Record> AllKinds() {
   finishing.round.finishing = true;
   return {Progress(7),
           MemberRecord{"dc1", {1, true, true, Reason::kJoined, "", 0}},
-          MemberRecord{"dc2", {2, true, false, Reason::kReconnected, "text \"quoted\"", 1234567}},
+          MemberRecord{"dc2", {2, true, false, Reason::kReconnected, "text \"quoted\"", 1234567, 0.125, 3.5}},
           MemberRecord{"dc3", {3, false, false, Reason::kLeaseExpired, "", 0}},
           Opened(7, 0),
           Leased(7, 0, "dc1", LeaseFate::kOutstanding),
@@ -298,7 +298,7 @@ TEST_F(StateDatabaseTest, SumsTheLeases) {
 TEST_F(StateDatabaseTest, NamesTheTableThatCannotBeRead) {
   SetUpRounds(0, 1);
   database_.reset();
-  auto raw = Database::Open(path_, Database::Mode::kReadWrite, {1, ""});
+  auto raw = Database::Open(path_, Database::Mode::kReadWrite, {2, ""});
   ASSERT_TRUE(raw.ok()) << raw.status();
   ASSERT_TRUE(raw->Execute("UPDATE rounds SET record = '{\"round\": 1}'").ok());
   Open();

@@ -330,6 +330,28 @@ TEST_F(PrometheusTelemetryTest, WorksWithoutAnEndpoint) {
   telemetry_->OnStatus(RunStatus());
 }
 
+TEST_F(PrometheusTelemetryTest, AStorageTroubleIsLoggedOnceAMinuteAndItsEndOnce) {
+  const absl::Status full = absl::ResourceExhaustedError("full");
+  const auto logged = [this](StorageTask task, const absl::Status& status) {
+    ::testing::internal::CaptureStderr();
+    telemetry_->OnStorage(task, status, absl::ZeroDuration());
+    return ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_THAT(logged(StorageTask::kRoom, full), HasSubstr("storage_failed task=room error=full"));
+  EXPECT_EQ(logged(StorageTask::kRoom, full), "");
+  EXPECT_EQ(logged(StorageTask::kRecords, absl::OkStatus()), "");  // the other task never failed
+  EXPECT_THAT(logged(StorageTask::kRoom, absl::ResourceExhaustedError("gone")), HasSubstr("error=gone"));
+  clock_.now += absl::Seconds(59);
+  EXPECT_EQ(logged(StorageTask::kRoom, absl::ResourceExhaustedError("gone")), "");
+  clock_.now += absl::Seconds(1);
+  EXPECT_THAT(logged(StorageTask::kRoom, absl::ResourceExhaustedError("gone")), HasSubstr("error=gone"));
+  EXPECT_THAT(logged(StorageTask::kRoom, absl::OkStatus()), HasSubstr("storage_works_again task=room"));
+  // Room for one of two deltas, again and again: no line for each of them.
+  EXPECT_EQ(logged(StorageTask::kRoom, absl::ResourceExhaustedError("gone")), "");
+  EXPECT_EQ(logged(StorageTask::kRoom, absl::OkStatus()), "");
+  EXPECT_EQ(Value("autoloco_storage_failures_total"), "6");
+}
+
 TEST_F(PrometheusTelemetryTest, PromtoolFindsNothingToSay) {
   if (std::system("command -v promtool > /dev/null 2>&1") != 0) GTEST_SKIP() << "promtool is not installed";
   RunStatus status;
@@ -344,7 +366,7 @@ TEST_F(PrometheusTelemetryTest, PromtoolFindsNothingToSay) {
   telemetry_->OnTransfer(Direction::kPush, 1, 1, absl::Seconds(1));
   telemetry_->OnEvaluation({});
   telemetry_->OnCheckpoint(StoredCheckpoint{"x", 1}, absl::Seconds(1));
-  telemetry_->OnStorage(absl::OkStatus(), absl::Seconds(1));
+  telemetry_->OnStorage(StorageTask::kRecords, absl::OkStatus(), absl::Seconds(1));
   telemetry_->OnCallStarted("s", "m");
   telemetry_->OnCallHandled("s", "m", "OK", absl::Seconds(1));
   const std::string scrape = Scrape();
