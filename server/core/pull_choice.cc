@@ -41,6 +41,7 @@ bool IsAhead(const PullOpened& pull, const PullSituation& situation) {
 
 std::string ViewDigestOf(Version version, const PullSituation& situation) {
   if (version == situation.current) return situation.current_digest;
+  if (version == 0) return situation.initial_digest;
   const std::uint64_t back = situation.current - version;  // rounds from the newest one
   if (version > situation.current || back >= situation.history.size()) return "";
   const RoundRecord& record = situation.history[situation.history.size() - 1 - back];

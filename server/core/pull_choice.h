@@ -21,6 +21,7 @@ namespace autoloco::server {
 struct PullSituation {
   Version current = 0;
   std::string current_digest;            // of its view
+  std::string initial_digest;            // of that of version 0, which no round made; empty: not known
   std::span<const RoundRecord> history;  // of the committed rounds, oldest first, up to the one that made `current`
   bool lossless = true;                  // versions are sent whole
   bool committing = false;               // version current + 1 is being made: the live view may be of both

@@ -222,7 +222,8 @@ class RoundMachine::Impl {
 
   RunPhase phase_ = RunPhase::kWaiting;
   CoreSnapshot state_;
-  std::string view_digest_;  // of version state_.version
+  std::string view_digest_;     // of version state_.version
+  std::string initial_digest_;  // of the view of version 0, where this process began with it
   Membership members_;
   std::set<std::string> participants_;  // strict mode: the names of the first round; empty before it
   std::optional<DataIdentity> data_;    // that shared data must have

@@ -25,6 +25,7 @@ void RoundMachine::Impl::On(const PullOpened& pull) {
   PullSituation situation;
   situation.current = state_.version;
   situation.current_digest = view_digest_;
+  situation.initial_digest = initial_digest_;
   situation.history = state_.history;
   situation.lossless = config_.method.broadcast.lossless();
   situation.committing = phase_ == RunPhase::kCommitting;

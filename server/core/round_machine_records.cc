@@ -38,6 +38,7 @@ CoreState RoundMachine::Impl::DurableState() const {
 
 void RoundMachine::Impl::Restore(const CoreState& state) {
   view_digest_ = state.view_digest;
+  if (state_.version == 0) initial_digest_ = state.view_digest;
   evaluated_ = state.evaluated;
   checkpoint_started_ = checkpoint_stored_ = state.checkpoint;
   participants_ = state.participants;

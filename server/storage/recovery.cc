@@ -102,7 +102,10 @@ absl::Status SettleView(const RecoveryTools& tools, bool may_change, Recovered* 
   } else {
     parameters.DropView();
   }
-  if (may_change) recovered->state.view_digest = parameters.ViewDigest();
+  if (!may_change) return absl::OkStatus();
+  recovered->state.view_digest = parameters.ViewDigest();
+  std::vector<RoundRecord>& history = recovered->state.run.history;
+  if (!history.empty()) history.back().view_digest = recovered->state.view_digest;
   return absl::OkStatus();
 }
 
@@ -224,6 +227,7 @@ absl::StatusOr<Recovered> GoBackTo(const std::string& path, const RecoveryTools&
   AUTOLOCO_RETURN_IF_ERROR(SettleView(tools, true, &recovered));
   AUTOLOCO_RETURN_IF_ERROR(
       tools.database->Begin({tools.folder->run_id(), identity ? identity->initial_digest : ""}, recovered.state));
+  AUTOLOCO_ASSIGN_OR_RETURN(recovered.state.ledger, tools.database->SumLeases());  // of the rounds that stay
   AUTOLOCO_RETURN_IF_ERROR(DropUnrecorded(tools));
   Log(LogLevel::kWarning, "gone_back").Add("checkpoint", path).Add("version", recovered.state.run.version);
   return recovered;

@@ -128,6 +128,8 @@ TEST_F(PullChoiceTest, DigestsAreKnownAsFarAsTheHistoryGoes) {
   EXPECT_EQ(ViewDigestOf(9, situation_), Digest(9));
   EXPECT_EQ(ViewDigestOf(1, situation_), Digest(1));
   EXPECT_EQ(ViewDigestOf(0, situation_), "");
+  situation_.initial_digest = "view 0";
+  EXPECT_EQ(ViewDigestOf(0, situation_), "view 0");
   EXPECT_EQ(ViewDigestOf(10, situation_), "");
   history_.erase(history_.begin(), history_.begin() + 6);  // of a run that knows its last three rounds alone
   situation_.history = history_;

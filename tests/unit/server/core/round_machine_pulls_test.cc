@@ -104,6 +104,23 @@ TEST_F(LossyPulls, ABroadcastAVersionAndTheLiveViewBeyond) {
   EXPECT_EQ(script_.Decided(Reason::kViewMismatch), 0);
 }
 
+// No round made it, and yet the first broadcast is for those who hold it.
+TEST(LossyPullsOfANewRun, WhoHoldsTheFirstVersionFollowsByBroadcast) {
+  CoreState start;
+  start.view_digest = "view 0";
+  CoreScript script(LossyConfig(), start);
+  script.Join("a");
+  script.Join("b");
+  for (const char* name : {"a", "b"}) script.Push(name);
+  script.Commit();
+  script.Say(PullOpened{.ticket = 1, .sender = script.SenderOf("a"), .held_version = 0, .held_digest = "view 0"});
+  EXPECT_EQ(script.Last<ServePull>()->form, PullForm::kBroadcast);
+  EXPECT_EQ(script.Last<ServePull>()->version, 1u);
+  script.Say(PullOpened{.ticket = 2, .sender = script.SenderOf("b"), .held_version = 0, .held_digest = "other"});
+  EXPECT_EQ(script.Last<ServePull>()->form, PullForm::kLive);
+  EXPECT_EQ(script.Decided(Reason::kViewMismatch), 1);
+}
+
 TEST_F(LossyPulls, OnlyTheHeaderMovesNoBase) {
   RunRounds(1);
   script_.Say(PullOpened{.ticket = 10, .sender = script_.SenderOf("a"), .header_only = true});

@@ -17,7 +17,7 @@ namespace {
 struct CountingClock final : Clock {
   Instant Now() const override {
     ++asked;
-    return Instant() + absl::Seconds(seconds);
+    return Instant() + absl::Seconds(seconds.load());
   }
   mutable std::atomic<int> asked{0};
   std::atomic<int> seconds{0};

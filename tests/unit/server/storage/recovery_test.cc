@@ -218,6 +218,8 @@ TEST_F(RecoveryTest, GoesBackToAnOlderCheckpoint) {
   EXPECT_EQ(back->state.run.version, 2u);
   EXPECT_EQ(back->params_digest, run_.digests[2]);
   EXPECT_TRUE(back->state.members.empty());
+  EXPECT_EQ(back->state.ledger.leased, 200u) << "of the two rounds that stay";
+  EXPECT_EQ(back->state.ledger.applied, 180u);
   EXPECT_TRUE(fs::exists(run_.state_dir + "/checkpoints/gone-back-step-0000000040"));
   EXPECT_TRUE(spool_->List()->empty());
   const auto again = Go();
