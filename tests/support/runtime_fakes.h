@@ -3,9 +3,12 @@
 #ifndef AUTOLOCO_TESTS_SUPPORT_RUNTIME_FAKES_H_
 #define AUTOLOCO_TESTS_SUPPORT_RUNTIME_FAKES_H_
 
+#include <atomic>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
+#include "common/base/status_macros.h"
 #include "server/runtime/calls.h"
 #include "server/runtime/ports.h"
 
@@ -164,17 +168,32 @@ class FakeTelemetry final : public Telemetry {
   std::optional<RunPhase> told_phase_ ABSL_GUARDED_BY(mutex_);
 };
 
+// Plain memory that counts the payloads that have arrived.
+class CountingMemory final : public PayloadMemory {
+ public:
+  CountingMemory(std::unique_ptr<PayloadMemory> memory, std::atomic<int>* arrivals)
+      : memory_(std::move(memory)), arrivals_(arrivals) {}
+  std::span<std::byte> bytes() override { return memory_->bytes(); }
+  void Arrived() override { ++*arrivals_; }
+
+ private:
+  const std::unique_ptr<PayloadMemory> memory_;
+  std::atomic<int>* const arrivals_;
+};
+
 // Keeps what it is given and never says that it is stored; payloads lie in plain memory.
 struct FakeRecordStore final : RecordStore {
   absl::StatusOr<std::unique_ptr<PayloadMemory>> Reserve(std::uint64_t bytes) override {
     if (!full.ok()) return full;
-    return AllocatePayloadMemory(bytes);
+    AUTOLOCO_ASSIGN_OR_RETURN(std::unique_ptr<PayloadMemory> memory, AllocatePayloadMemory(bytes));
+    return std::make_unique<CountingMemory>(std::move(memory), &arrivals);
   }
   void Store(RecordBatch batch) override { batches.push_back(std::move(batch)); }
   void DropSpooled(const PushKey& push) override { dropped.push_back(push); }
   void DropSpooledBefore(Round round) override { dropped_before = round; }
 
-  absl::Status full;  // what Reserve says
+  absl::Status full;             // what Reserve says
+  std::atomic<int> arrivals{0};  // payloads whose bytes are all there
   std::vector<RecordBatch> batches;
   std::vector<PushKey> dropped;
   std::optional<Round> dropped_before;

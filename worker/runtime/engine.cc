@@ -11,6 +11,7 @@
 #include "common/base/status_macros.h"
 #include "common/codec/delta_codec.h"
 #include "common/tensor/decoder.h"
+#include "common/tensor/difference.h"
 #include "common/tensor/finite.h"
 
 namespace autoloco::worker {
@@ -173,9 +174,7 @@ absl::Status Engine::TrainOrFail(const Assignment& assignment, std::string* non_
   AUTOLOCO_ASSIGN_OR_RETURN(report_, RunInterval(Tools(), assignment));
   const std::span<float> values = scratch_.values();
   AUTOLOCO_RETURN_IF_ERROR(trainer_->GetParameters(values));
-  const std::span<const float> base = base_.values();
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = base[i] - values[i];
-  *non_finite = std::string(CheckFinite(values, layout_, 0).message());
+  if (!SubtractFrom(base_.values(), values)) *non_finite = std::string(CheckFinite(values, layout_, 0).message());
   return absl::OkStatus();
 }
 

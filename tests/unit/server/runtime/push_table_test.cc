@@ -101,8 +101,10 @@ TEST_F(PushTableTest, BytesWaitForTheCore) {
 TEST_F(PushTableTest, AWholePayloadIsCheckedAndAnswered) {
   OpenWhole();
   Bring(kTicket, 0, 0, Size());
+  EXPECT_EQ(records_.arrivals, 0);
   End(kTicket);
   Check();
+  EXPECT_EQ(records_.arrivals, 1) << "storage may begin with it while it is checked";
   const auto verified = OnlyEvent<PushVerified>();
   EXPECT_TRUE(verified.status.ok()) << verified.status;
   EXPECT_TRUE(verified.finite);
