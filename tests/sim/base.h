@@ -17,9 +17,10 @@ namespace autoloco::sim {
 
 class Base {
  public:
-  // Holds nothing. `broadcast`: how broadcasts are coded.
-  explicit Base(const Coding& broadcast = {})
-      : broadcast_(broadcast), values_(kValues, 0.0F), versions_(kBlocks, std::nullopt) {}
+  // Holds nothing. `broadcast`: how broadcasts are coded. `careless`, a bug to plant: they are added to blocks that
+  // have them already, and no digest is looked at.
+  explicit Base(const Coding& broadcast = {}, bool careless = false)
+      : broadcast_(broadcast), careless_(careless), values_(kValues, 0.0F), versions_(kBlocks, std::nullopt) {}
 
   const Values& values() const { return values_; }
   bool mixed() const { return mixed_; }
@@ -33,7 +34,7 @@ class Base {
   worker::PullEnded Take(const PullReply& reply);
   // The rest of what was cut is gone.
   void Abandon();
-  // For planted bugs.
+  // For a planted bug.
   void SetValues(const Values& values) { values_ = values; }
 
  private:
@@ -49,6 +50,7 @@ class Base {
   void Conclude();
 
   Coding broadcast_;
+  bool careless_;
   Values values_;
   std::vector<std::optional<Version>> versions_;  // by block
   std::optional<Transfer> unfinished_;

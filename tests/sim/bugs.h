@@ -19,7 +19,7 @@ enum class Bug {
   kLedgerOffByOne,     // a token too many is booked
   kReplayReordered,    // recovery sums the deltas in another order
   kStaleBase,          // a worker says it pulled, and trains from what it had
-  kMixedBase,          // a worker trains from blocks of several versions
+  kBroadcastTwice,     // a worker adds broadcasts to blocks that have them already, and looks at no digest
   kDecisionForgotten,  // the record of a decision is not written
   kSpoolLeftUnsynced,  // records are durable before their payloads
 };

@@ -33,7 +33,7 @@ void WorkerNode::Start() {
   calls_.clear();
   by_ticket_.clear();
   stream_ = session_ = 0;
-  base_ = Base(BroadcastCoding(tools_.scenario->core.method));
+  base_ = Base(BroadcastCoding(tools_.scenario->core.method), tools_.bug == Bug::kBroadcastTwice);
   trained_.reset();
   delta_ = disk_->saved;
   residual_ = delta_ ? delta_->before.residual : TrainerState().residual;
@@ -265,10 +265,6 @@ void WorkerNode::PullDone(const worker::StartPull& effect, const absl::Status& s
     const Values before = base_.values();
     ended = base_.Take(*pulled);
     if (tools_.bug == Bug::kStaleBase && ended.version % 4 == 3) base_.SetValues(before);
-    if (tools_.bug == Bug::kMixedBase && ended.status.ok() && base_.mixed()) {
-      ended.confirmed = true;
-      ended.digest = DigestOf(base_.values());
-    }
   } else if (absl::IsAborted(status)) {
     base_.Abandon();
   }
