@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/base/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -241,9 +242,7 @@ class LossyRecoveryTest : public RecoveryTest {
   }
 
   std::string BytesOf(const EncodedPayload& payload) {
-    std::string bytes;
-    payload.Copy(0, payload.payload_bytes(), &bytes);
-    return bytes;
+    return absl::StrJoin(payload.Pieces(0, payload.payload_bytes()), "");
   }
 };
 
