@@ -31,7 +31,7 @@ constexpr std::size_t kArms = 3;  // product, gRPC, TCP
 
 // The servers that the arms speak to, each in a process of its own.
 struct Servers {
-  test::TempFolder folder;
+  TempFolder folder;
   ServerProcess product;
   std::unique_ptr<Process> grpc;
   std::unique_ptr<Process> tcp;
