@@ -142,12 +142,12 @@ TEST(ValidateTest, ServerWarnings) {
                       "run.membership.deadline_seconds: 14 is less than run.rounds.lease_seconds (15)"},
            // 1.5 billion values of 1.6 bits at 10 Mbit/s.
            ServerCase{[](Config* c) {
-                        c->mutable_run()->mutable_membership()->set_deadline_seconds(200);
+                        c->mutable_run()->mutable_membership()->set_deadline_seconds(60);
                         c->mutable_run()->mutable_model()->set_width(2048);
                         c->mutable_run()->mutable_model()->set_layers(24);
                         c->mutable_run()->mutable_model()->set_mlp_hidden(5504);
                       },
-                      "run.membership.deadline_seconds: 200 is less than the "},
+                      "run.membership.deadline_seconds: 60 is less than the "},
        }) {
     SCOPED_TRACE(c.problem);
     v1::ServerConfig config = ValidServer();
