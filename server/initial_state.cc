@@ -45,8 +45,9 @@ absl::Status StoreHere(const v1::ServerConfig& config, const RecoveryTools& tool
   CheckpointContent content;
   content.snapshot = recovered.state.run;
   content.params_digest = recovered.params_digest;
-  content.params = tools.parameters->params();
-  content.momentum = tools.parameters->momentum();
+  content.view_digest = recovered.state.view_digest;
+  CheckpointReader vectors({tools.parameters->params(), tools.parameters->momentum(), tools.parameters->view_values()});
+  content.vectors = &vectors;
   return store->Write(content).status();
 }
 

@@ -53,9 +53,22 @@ absl::StatusOr<std::unique_ptr<PrometheusTelemetry>> StartTelemetry(const v1::Se
   options.run_id = run_id;
   options.model = Label(v1::ModelConfig::Preset_Name(config.run().model().preset()));
   options.codec = Label(v1::CodecConfig::Delta_Name(config.run().codec().delta()));
+  options.broadcast_codec = Label(v1::CodecConfig::Delta_Name(config.run().codec().broadcast()));
   options.outer_learning_rate = config.run().outer().learning_rate();
   options.outer_momentum = config.run().outer().momentum();
   return PrometheusTelemetry::Create(options);
+}
+
+// What workers can be sent before the first commit.
+EventLoop::Initial WhatIsThere(const v1::ServerConfig& config, const Recovered& recovered, ParameterStore* parameters,
+                               WorkPool* pool) {
+  EventLoop::Initial initial{recovered.params_digest, recovered.state.view_digest, recovered.broadcasts,
+                             parameters->view()};
+  if (initial.view == nullptr) {
+    initial.payloads = {parameters->Encode(recovered.state.run.version, recovered.params_digest,
+                                           config.run().codec().zstd_level(), pool)};
+  }
+  return initial;
 }
 
 // Serves the run to its end; the exit code. An error: the server could not start.
@@ -75,24 +88,22 @@ absl::StatusOr<int> Serve(const v1::ServerConfig& config) {
   const Clock* const clock = MonotonicClock();
   Inbox inbox(clock);
   WorkPool pool(ThreadCount(options));
-  AUTOLOCO_ASSIGN_OR_RETURN(
-      const Recovered initial,
-      LoadInitialState(config, {&state, database.get(), spool.get(), &parameters, &pool}));
+  AUTOLOCO_ASSIGN_OR_RETURN(const Recovered initial,
+                            LoadInitialState(config, {&state, database.get(), spool.get(), &parameters, &pool,
+                                                      !core_config.method.broadcast.lossless(), PayloadsKept(config)}));
   core_config.began_anew = initial.new_run;
   AUTOLOCO_ASSIGN_OR_RETURN(const std::unique_ptr<FolderCheckpointStore> checkpoints,
                             FolderCheckpointStore::Open(&state, shape, options.checkpoint_keep()));
   AUTOLOCO_ASSIGN_OR_RETURN(const std::unique_ptr<PrometheusTelemetry> telemetry,
                             StartTelemetry(config, state.run_id()));
-  CommitRunner commits({clock, &parameters, checkpoints.get(), telemetry.get(), &pool, &inbox},
-                       ToCommitSettings(config.run()));
-  database->SetCombineRule(ToCommitSettings(config.run()).combine);
+  CommitRunner commits({clock, &parameters, checkpoints.get(), telemetry.get(), &pool, &inbox});
   DurableRecordStore records({clock, database.get(), spool.get(), telemetry.get(), &inbox},
                              {.retry_for = absl::Seconds(options.storage_retry_seconds())});
   const Version version = initial.state.run.version;
+  core_config.first_broadcast = version + 1 - initial.broadcasts.size();
   RoundMachine core(core_config, initial.state, clock->Now());
   EventLoop loop({clock, &inbox, &core, &commits, &records, &pool, telemetry.get(), &layout},
-                 ToLoopSettings(config, initial.checkpoint),
-                 parameters.Encode(version, initial.params_digest, config.run().codec().zstd_level(), &pool));
+                 ToLoopSettings(config, initial.checkpoint), WhatIsThere(config, initial, &parameters, &pool));
   for (const KeptPayload& kept : initial.payloads) loop.TakeOver(kept);
   OpenCalls open_calls(clock);
   const RpcContext context{clock, &inbox, telemetry.get(), state.run_id(), config.run(), &open_calls};
@@ -108,7 +119,8 @@ absl::StatusOr<int> Serve(const v1::ServerConfig& config) {
       .Add("parameters", layout.value_count())
       .Add("version", version)
       .Add("checkpoint", initial.checkpoint)
-      .Add("params_digest", initial.params_digest);
+      .Add("params_digest", initial.params_digest)
+      .Add("view_digest", initial.state.view_digest);
 
   const RunFinished finished = loop.WaitForFinish();
   Log(LogLevel::kInfo, "run_finished").Add("exit_code", finished.exit_code).Add("reason", finished.reason);

@@ -78,7 +78,8 @@ ServerClientOptions ToClientOptions(const v1::WorkerOptions& options, const std:
                       .insecure = options.insecure()},
           .worker = name,
           .control_timeout = absl::Seconds(options.control_timeout_seconds()),
-          .stall_timeout = absl::Seconds(options.stall_timeout_seconds())};
+          .stall_timeout = absl::Seconds(options.stall_timeout_seconds()),
+          .streams = options.streams()};
 }
 
 // None where the options name no folder.

@@ -150,6 +150,18 @@ absl::Status AtomicFileWriter::Append(std::span<const std::byte> bytes) {
   return WriteAll(descriptor_, temporary_, bytes);
 }
 
+absl::Status AtomicFileWriter::WriteAt(std::uint64_t offset, std::span<const std::byte> bytes) {
+  AUTOLOCO_CHECK(descriptor_ >= 0);
+  while (!bytes.empty()) {
+    const ssize_t written = pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return FileError("write", temporary_, errno);
+    offset += static_cast<std::uint64_t>(written);
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status AtomicFileWriter::Commit() {
   AUTOLOCO_CHECK(descriptor_ >= 0);
   if (fsync(descriptor_) != 0) return FileError("fsync", temporary_, errno);

@@ -45,6 +45,8 @@ class AtomicFileWriter {
   AtomicFileWriter& operator=(AtomicFileWriter&&) = delete;
 
   absl::Status Append(std::span<const std::byte> bytes);
+  // Writes `bytes` at `offset`, wherever Append is. What is left out below the end reads as zeros.
+  absl::Status WriteAt(std::uint64_t offset, std::span<const std::byte> bytes);
   // fsync, rename, fsync of the folder. Afterwards nothing may be appended. On error `path` may be old or new, whole.
   absl::Status Commit();
 

@@ -9,6 +9,8 @@ namespace autoloco {
 
 // How deltas are encoded. REQUIRES: a named delta and a step in its range, as every loaded config has.
 Coding ToCoding(const v1::CodecConfig& config);
+// How broadcasts are encoded; a lossless one: whole parameters are sent instead. REQUIRES as ToCoding, of `broadcast`.
+Coding ToBroadcastCoding(const v1::CodecConfig& config);
 // What a reader of deltas needs: the codec of ToCoding.
 Codec ToCodec(const v1::CodecConfig& config);
 

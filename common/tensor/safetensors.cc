@@ -181,7 +181,7 @@ float HalfToFloat(std::uint16_t half) {
   return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (fraction << 13));
 }
 
-absl::StatusOr<std::string> MakeHeader(std::span<const TensorValues> tensors,
+absl::StatusOr<std::string> MakeHeader(std::span<const TensorShape> tensors,
                                        const std::map<std::string, std::string>& metadata) {
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
   nlohmann::ordered_json& notes = header[std::string(kMetadataKey)];
@@ -189,17 +189,16 @@ absl::StatusOr<std::string> MakeHeader(std::span<const TensorValues> tensors,
   for (const auto& [key, value] : metadata) notes[key] = value;
   std::set<absl::string_view> names = {kMetadataKey};
   std::uint64_t offset = 0;
-  for (const TensorValues& tensor : tensors) {
+  for (const TensorShape& tensor : tensors) {
     std::uint64_t count = 0;
-    if (!CountValues(tensor.shape, &count) || count != tensor.values.size()) {
-      return absl::InvalidArgumentError(absl::StrCat("tensor ", Printable(tensor.name), ": shape ",
-                                                     ShapeText(tensor.shape), " for ", tensor.values.size(),
-                                                     " values"));
+    if (!CountValues(tensor.shape, &count)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("tensor ", Printable(tensor.name), ": shape ", ShapeText(tensor.shape), " is too large"));
     }
     if (!names.insert(tensor.name).second) {
       return absl::InvalidArgumentError(absl::StrCat("tensor ", Printable(tensor.name), ": named twice"));
     }
-    const std::uint64_t end = offset + tensor.values.size_bytes();
+    const std::uint64_t end = offset + count * sizeof(float);
     header.emplace(tensor.name,
                    nlohmann::ordered_json{{"dtype", "F32"}, {"shape", tensor.shape}, {"data_offsets", {offset, end}}});
     offset = end;
@@ -211,27 +210,56 @@ absl::StatusOr<std::string> MakeHeader(std::span<const TensorValues> tensors,
 
 }  // namespace
 
-absl::Status WriteSafetensors(const std::string& path, std::span<const TensorValues> tensors,
-                              const std::map<std::string, std::string>& metadata) {
+absl::StatusOr<SafetensorsWriter> SafetensorsWriter::Create(const std::string& path,
+                                                            std::span<const TensorShape> tensors,
+                                                            const std::map<std::string, std::string>& metadata) {
   auto header = MakeHeader(tensors, metadata);
   if (!header.ok()) return WithPath(path, header.status());
   const std::uint64_t header_bytes = header->size();
-  AUTOLOCO_ASSIGN_OR_RETURN(AtomicFileWriter writer, AtomicFileWriter::Create(path));
-  AUTOLOCO_RETURN_IF_ERROR(writer.Append(std::as_bytes(std::span<const std::uint64_t>(&header_bytes, 1))));
-  AUTOLOCO_RETURN_IF_ERROR(writer.Append(std::as_bytes(std::span<const char>(*header))));
-  for (const TensorValues& tensor : tensors) AUTOLOCO_RETURN_IF_ERROR(writer.Append(std::as_bytes(tensor.values)));
+  AUTOLOCO_ASSIGN_OR_RETURN(AtomicFileWriter file, AtomicFileWriter::Create(path));
+  AUTOLOCO_RETURN_IF_ERROR(file.Append(std::as_bytes(std::span<const std::uint64_t>(&header_bytes, 1))));
+  AUTOLOCO_RETURN_IF_ERROR(file.Append(std::as_bytes(std::span<const char>(*header))));
+  return SafetensorsWriter(std::move(file), sizeof(header_bytes) + header_bytes);
+}
+
+absl::Status SafetensorsWriter::Write(std::uint64_t first, std::span<const float> values) {
+  return file_.WriteAt(data_offset_ + first * sizeof(float), std::as_bytes(values));
+}
+
+std::vector<TensorShape> TensorShapes(const Layout& layout) {
+  std::vector<TensorShape> shapes;
+  shapes.reserve(layout.tensors().size());
+  for (const TensorEntry& tensor : layout.tensors()) shapes.push_back({tensor.spec.name, tensor.spec.shape});
+  return shapes;
+}
+
+absl::Status WriteSafetensors(const std::string& path, std::span<const TensorValues> tensors,
+                              const std::map<std::string, std::string>& metadata) {
+  std::vector<TensorShape> shapes;
+  for (const TensorValues& tensor : tensors) {
+    std::uint64_t count = 0;
+    if (!CountValues(tensor.shape, &count) || count != tensor.values.size()) {
+      return absl::InvalidArgumentError(absl::StrCat(path, ": tensor ", Printable(tensor.name), ": shape ",
+                                                     ShapeText(tensor.shape), " for ", tensor.values.size(),
+                                                     " values"));
+    }
+    shapes.push_back({tensor.name, tensor.shape});
+  }
+  AUTOLOCO_ASSIGN_OR_RETURN(SafetensorsWriter writer, SafetensorsWriter::Create(path, shapes, metadata));
+  std::uint64_t first = 0;
+  for (const TensorValues& tensor : tensors) {
+    AUTOLOCO_RETURN_IF_ERROR(writer.Write(first, tensor.values));
+    first += tensor.values.size();
+  }
   return writer.Commit();
 }
 
 absl::Status SaveParameters(const std::string& path, const Layout& layout, std::span<const float> values,
                             const std::map<std::string, std::string>& metadata) {
   AUTOLOCO_CHECK(values.size() == layout.value_count());
-  std::vector<TensorValues> tensors;
-  tensors.reserve(layout.tensors().size());
-  for (const TensorEntry& tensor : layout.tensors()) {
-    tensors.push_back({tensor.spec.name, tensor.spec.shape, values.subspan(tensor.offset, tensor.count)});
-  }
-  return WriteSafetensors(path, tensors, metadata);
+  AUTOLOCO_ASSIGN_OR_RETURN(SafetensorsWriter writer, SafetensorsWriter::Create(path, TensorShapes(layout), metadata));
+  AUTOLOCO_RETURN_IF_ERROR(writer.Write(0, values));
+  return writer.Commit();
 }
 
 absl::StatusOr<SafetensorsFile> SafetensorsFile::Open(const std::string& path) {

@@ -8,11 +8,13 @@
 #include <map>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/base/file.h"
 #include "common/base/memory_map.h"
 #include "common/tensor/layout.h"
 
@@ -27,6 +29,35 @@ struct TensorValues {
   std::vector<std::uint64_t> shape;
   std::span<const float> values;
 };
+
+// A tensor whose values come later.
+struct TensorShape {
+  std::string name;
+  std::vector<std::uint64_t> shape;  // row-major fp32
+};
+
+// Writes a file whose values come in pieces and in any order. Movable. Not thread-safe.
+class SafetensorsWriter {
+ public:
+  // Begins a new `path`; the old one stays until Commit (see AtomicFileWriter). The tensors' values make one vector, in
+  // the given order. `metadata` and errors as WriteSafetensors.
+  static absl::StatusOr<SafetensorsWriter> Create(const std::string& path, std::span<const TensorShape> tensors,
+                                                  const std::map<std::string, std::string>& metadata);
+  // Values [first, first + values.size()) of that vector. REQUIRES: inside it.
+  absl::Status Write(std::uint64_t first, std::span<const float> values);
+  // Puts the file in its place, durably. REQUIRES: all values have been written.
+  absl::Status Commit() { return file_.Commit(); }
+
+ private:
+  SafetensorsWriter(AtomicFileWriter file, std::uint64_t data_offset)
+      : file_(std::move(file)), data_offset_(data_offset) {}
+
+  AtomicFileWriter file_;
+  std::uint64_t data_offset_;  // of the first value
+};
+
+// The tensors of `layout`, whose flat vector the values are.
+std::vector<TensorShape> TensorShapes(const Layout& layout);
 
 // Replaces `path` in one atomic step (see WriteFileAtomically). Tensors are written as F32 in the given order.
 // `metadata` goes into __metadata__ next to {"format": "pt"}. INVALID_ARGUMENT: a shape that does not fit its values,

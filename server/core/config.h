@@ -8,6 +8,7 @@
 #include "absl/time/time.h"
 #include "common/base/ids.h"
 #include "common/tensor/layout.h"
+#include "server/core/commit_method.h"
 #include "server/core/interval_config.h"
 #include "server/core/norm_admission.h"
 #include "server/core/outer_schedule.h"
@@ -35,7 +36,7 @@ struct CoreConfig {
   std::uint32_t batch_size = 0;         // samples of one inner step
   std::uint32_t tokens_per_sample = 1;  // that are trained on
   bool shared_data = true;
-  bool evaluate = true;
+  std::uint32_t evaluation_windows = 512;  // held-out ones, of tokens_per_sample each; 0: no evaluation
 
   bool strict = false;
   std::uint32_t min_workers = 1;
@@ -49,6 +50,10 @@ struct CoreConfig {
   LateSettings late;
   absl::Duration join_timeout;
   absl::Duration finish_timeout;
+
+  CommitMethod method;                 // of the rounds that are decided from now on
+  std::uint32_t broadcasts_kept = 16;  // versions whose broadcasts the shell keeps
+  Version first_broadcast = 1;         // oldest version whose broadcast it has at the start, or the next one
 
   std::uint32_t checkpoint_every_rounds = 0;  // 0: only at the end
   std::uint64_t max_payload_bytes = 0;        // of one push, from layout and codec

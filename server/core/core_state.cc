@@ -42,6 +42,7 @@ void ApplyOne(const RoundCommittedRecord& record, CoreState* state) {
   std::vector<RoundRecord>& history = state->run.history;
   if (!history.empty() && history.back().round == record.round) history.pop_back();
   history.push_back(record.record);
+  state->view_digest = record.record.view_digest;
   state->pushes.Trim(record.round);
 }
 
@@ -79,6 +80,7 @@ CoreState StateOf(const CoreSnapshot& snapshot) {
   CoreState state;
   state.run = snapshot;
   if (snapshot.version > 0) state.checkpoint = snapshot.version;
+  if (!snapshot.history.empty()) state.view_digest = snapshot.history.back().view_digest;
   return state;
 }
 

@@ -22,7 +22,8 @@ namespace autoloco::server {
 
 // A default one is that of a new run.
 struct CoreState {
-  CoreSnapshot run;  // while a round is open: with the sample leases of that round given out
+  CoreSnapshot run;                   // while a round is open: with the sample leases of that round given out
+  std::string view_digest;            // of version run.version; empty: not known
   bool evaluated = false;             // the last version's loss is known: the run is over
   std::optional<Version> checkpoint;  // newest version that is stored, as far as the core knows
   std::set<std::string> participants;

@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "common/base/ids.h"
+#include "server/core/pull.h"
 #include "server/core/reasons.h"
 #include "server/core/records.h"
 #include "server/core/round_record.h"
@@ -26,6 +27,7 @@ struct SendWelcome {
   Ticket session = 0;
   Incarnation incarnation = 0;
   Version version = 0;
+  std::string view_digest = "";  // of that version
   // Whether the delta that Hello named may be sent, and why not; what is recorded of it.
   bool send_held = false;
   std::string held_reason = "";
@@ -40,6 +42,7 @@ struct SendRoundClosed {
   Round round = 0;
   Version version = 0;
   std::string params_digest;
+  std::string view_digest;
 };
 struct SendAbort {
   Ticket session = 0;
@@ -96,9 +99,16 @@ struct AnswerPushStatus {
 };
 
 // ---------------------------------------------------------------------------------------------------- pulls
+// REQUIRES of the shell: it has what it is told to send, but for a version that a commit since has made give way; that
+// pull is refused with ABORTED.
 struct ServePull {
   Ticket ticket = 0;
-  Version version = 0;  // the current one
+  PullForm form = PullForm::kNothing;
+  Version version = 0;           // that the worker holds afterwards; live: the current one
+  std::string view_digest = "";  // of that version; live: empty
+  bool header_only = false;
+  std::uint64_t first_block = 0;
+  std::uint64_t block_count = 0;  // 0: to the end
 };
 struct RefusePull {
   Ticket ticket = 0;
@@ -140,7 +150,6 @@ struct RoundCommitted {
   std::uint32_t expected = 0;
   absl::Duration duration;  // from opening to commit
   absl::Duration wait;      // from the first delta to the last
-  std::string params_digest;
   CommitStats stats;
   RoundRecord record;
 };
@@ -156,8 +165,8 @@ struct RunFinished {
 };
 
 using Effect = std::variant<SendWelcome, SendAssignment, SendRoundClosed, SendAbort, SendDrain, CloseSession, AdmitPush,
-                            AnswerPush, RefusePush, DropPayload, DropSpooled, DropSpooledBefore, AnswerPushStatus, AnswerEvict,
-                            ServePull, RefusePull, StoreRecords, StartCommit, StartCheckpoint, Decision,
+                            AnswerPush, RefusePush, DropPayload, DropSpooled, DropSpooledBefore, AnswerPushStatus,
+                            AnswerEvict, ServePull, RefusePull, StoreRecords, StartCommit, StartCheckpoint, Decision,
                             RoundCommitted, EvaluationReady, RunFinished>;
 
 }  // namespace autoloco::server

@@ -2,7 +2,19 @@
 
 #include <cmath>
 
+#include "absl/strings/str_cat.h"
+
 namespace autoloco::server {
+
+absl::Status CheckPart(const EvaluationPart& part, std::uint64_t tokens_most) {
+  if (part.tokens > tokens_most) {
+    return absl::InvalidArgumentError(absl::StrCat("tokens: at most ", tokens_most, ", got ", part.tokens));
+  }
+  const double loss_most = kSaneLoss * static_cast<double>(part.tokens);
+  if (std::isfinite(part.loss_sum) && part.loss_sum >= 0 && part.loss_sum <= loss_most) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("loss sum over ", part.tokens, " tokens: want 0 to ", loss_most, " nats, got ", part.loss_sum));
+}
 
 void AddEvaluation(const EvaluationPoint& point, std::vector<EvaluationPoint>* points) {
   if (!points->empty() && points->back().version == point.version) points->pop_back();
@@ -17,9 +29,8 @@ void EvaluationBook::Begin(Version version, std::uint64_t inner_step, std::uint3
   parts_.clear();
 }
 
-bool EvaluationBook::Add(const std::string& worker, const EvaluationPart& part) {
-  if (wanted_ == 0 || part.version != version_) return false;
-  return parts_.emplace(worker, part).second;
+void EvaluationBook::Add(const std::string& worker, const EvaluationPart& part) {
+  if (Awaits(worker, part.version)) parts_.emplace(worker, part);
 }
 
 std::optional<EvaluationPoint> EvaluationBook::Finish() {
@@ -34,7 +45,6 @@ std::optional<EvaluationPoint> EvaluationBook::Finish() {
   parts_.clear();
   if (point.tokens == 0) return std::nullopt;
   point.loss = sum / static_cast<double>(point.tokens);
-  if (!std::isfinite(point.loss)) return point;
   AddEvaluation(point, &history_);
   return point;
 }

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "common/base/ids.h"
 #include "common/tensor/layout.h"
+#include "server/core/pull.h"
 #include "server/core/types.h"
 
 namespace autoloco::server {
@@ -90,11 +91,15 @@ struct PushStatusAsked {
 };
 
 // ---------------------------------------------------------------------------------------------------- pulls
+// What the worker holds, and what it asks for (pull_choice.h).
 struct PullOpened {
   Ticket ticket = 0;
-  Sender sender;
-  bool current = false;  // whichever version is current
-  Version version = 0;
+  Sender sender = {};
+  Version held_version = 0;
+  std::string held_digest = "";  // of all values held; empty: it holds nothing, or is mixed
+  bool held_mixed = false;       // blocks of several versions, held_version being the oldest
+  bool header_only = false;      // only find out what would be sent
+  PullPart part = {};
 };
 
 // Bytes moved for this worker: they renew its lease. The shell sends it at most once a second and transfer.
@@ -106,6 +111,7 @@ struct WorkerHeard {
 struct CommitDone {
   Round round = 0;
   std::string params_digest;  // of version round + 1
+  std::string view_digest;    // of what every worker will hold as that version
   CommitStats stats;
 };
 struct CheckpointDone {

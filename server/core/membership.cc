@@ -13,7 +13,8 @@ bool IsForgettable(const Member& member) { return !member.alive && member.reason
 }  // namespace
 
 MemberState DurablePartOf(const Member& member) {
-  return {member.id.incarnation, member.alive, member.ready, member.reason, member.text, member.tokens};
+  return {member.id.incarnation, member.alive,  member.ready,        member.reason,
+          member.text,           member.tokens, member.step_seconds, member.overhead_seconds};
 }
 
 Member* Membership::Find(const std::string& name) {
@@ -34,11 +35,13 @@ Member* Membership::FindBySession(Ticket session) {
 Member* Membership::Begin(const std::string& name, Incarnation incarnation, Ticket session, absl::Time now) {
   Member& member = members_[name];
   Bind(&member, 0, now);
-  const std::uint64_t tokens = member.tokens;
-  member = Member{};
-  member.id = {name, incarnation};
-  member.last_seen = now;
-  member.tokens = tokens;
+  Member next;
+  next.id = {name, incarnation};
+  next.last_seen = now;
+  next.tokens = member.tokens;
+  next.step_seconds = member.step_seconds;
+  next.overhead_seconds = member.overhead_seconds;
+  member = std::move(next);
   Bind(&member, session, now);
   return &member;
 }
@@ -54,6 +57,8 @@ Member* Membership::Restore(const std::string& name, const MemberState& state, a
   member.reason = state.reason;
   member.text = state.text;
   member.tokens = state.tokens;
+  member.step_seconds = state.step_seconds;
+  member.overhead_seconds = state.overhead_seconds;
   return &member;
 }
 

@@ -35,6 +35,8 @@ struct Member {
   Version base_version = 0;
   Progress progress;
   std::uint64_t tokens = 0;  // of its applied deltas
+  double step_seconds = 0;   // as of its last delivery, what is recorded of its speed
+  double overhead_seconds = 0;
 };
 
 // What of it survives a restart.
@@ -48,7 +50,7 @@ class Membership {
   const Member* Find(const std::string& name) const;
   Member* FindBySession(Ticket session);
 
-  // Starts a new life of `name`, over whatever was known of it; its applied tokens are kept.
+  // Starts a new life of `name`, over whatever was known of it; its applied tokens and its speed are kept.
   Member* Begin(const std::string& name, Incarnation incarnation, Ticket session, absl::Time now);
   // A member as a restart finds it: without a session.
   Member* Restore(const std::string& name, const MemberState& state, absl::Time now);

@@ -1,4 +1,5 @@
 // The words for the core's enums: the same in logs, status and metric labels.
+#include "server/core/pull.h"
 #include "server/core/records.h"
 #include "server/core/types.h"
 
@@ -17,6 +18,7 @@ const char* ReasonName(Reason reason) {
     case Reason::kForgotten: return "forgotten";
     case Reason::kEvicted: return "evicted";
     case Reason::kReadmitted: return "readmitted";
+    case Reason::kViewMismatch: return "view_mismatch";
     case Reason::kOpened: return "opened";
     case Reason::kReassigned: return "reassigned";
     case Reason::kAborted: return "aborted";
@@ -61,11 +63,13 @@ const char* ReasonName(Reason reason) {
     case Reason::kChecksum: return "checksum";
     case Reason::kMalformed: return "malformed";
     case Reason::kNotAssigned: return "not_assigned";
+    case Reason::kEvaluationRefused: return "evaluation_refused";
     case Reason::kConflict: return "conflict";
     case Reason::kWaitingForWorkers: return "waiting_for_workers";
     case Reason::kCompleted: return "completed";
     case Reason::kJoinTimeout: return "join_timeout";
     case Reason::kShutdown: return "shutdown";
+    case Reason::kNotEvaluated: return "not_evaluated";
     case Reason::kCheckpointFailed: return "checkpoint_failed";
   }
   return "unknown";
@@ -88,6 +92,17 @@ const char* DecisionKindName(DecisionKind kind) {
     case DecisionKind::kClose: return "close";
     case DecisionKind::kAdmission: return "admission";
     case DecisionKind::kRun: return "run";
+  }
+  return "unknown";
+}
+
+const char* PullFormName(PullForm form) {
+  switch (form) {
+    case PullForm::kUnspecified: return "unspecified";
+    case PullForm::kNothing: return "nothing";
+    case PullForm::kFull: return "full";
+    case PullForm::kBroadcast: return "broadcast";
+    case PullForm::kLive: return "live";
   }
   return "unknown";
 }

@@ -23,6 +23,7 @@ enum class Reason {
   kForgotten,  // an hour after it left
   kEvicted,    // by the operator
   kReadmitted,
+  kViewMismatch,  // what it holds as a version is not what the server had as that version
   // kRound
   kOpened,
   kReassigned,  // strict mode: the successor of a lost worker takes over its interval
@@ -72,12 +73,14 @@ enum class Reason {
   kChecksum,
   kMalformed,
   kNotAssigned,
+  kEvaluationRefused,  // a part of the held-out loss that no worker can have evaluated
   kConflict,
   // kRun
   kWaitingForWorkers,
   kCompleted,
   kJoinTimeout,
   kShutdown,
+  kNotEvaluated,  // no part of a version's held-out loss came that could count
   kCheckpointFailed,
 };
 

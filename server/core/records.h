@@ -40,11 +40,14 @@ struct RunRecord {
 // What is remembered of one worker: its newest life.
 struct MemberState {
   Incarnation incarnation = 0;
-  bool alive = true;            // false: left, expired or refused
-  bool ready = false;           // has built its model and can be assigned
+  bool alive = true;   // false: left, expired or refused
+  bool ready = false;  // has built its model and can be assigned
   Reason reason = Reason::kJoined;
   std::string text;
   std::uint64_t tokens = 0;  // of its applied deltas, in all its lives
+  // Its speed as of its last delivery (worker_speed.h); 0: not known.
+  double step_seconds = 0;
+  double overhead_seconds = 0;
   bool operator==(const MemberState&) const = default;
 };
 struct MemberRecord {
@@ -87,7 +90,6 @@ struct RoundDecidedRecord {
 // The decision was carried out: the open round is history.
 struct RoundCommittedRecord {
   Round round = 0;
-  std::string params_digest;  // of version round + 1
   CommitStats stats;
   RoundRecord record;
   bool operator==(const RoundCommittedRecord&) const = default;

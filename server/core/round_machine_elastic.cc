@@ -182,6 +182,12 @@ void RoundMachine::Impl::LearnFromDelivery(const std::string& name, const RoundE
   if (times == round_.times.end()) return;  // assigned before a restart
   times->second.delivered_at = now_;
   speeds_.ObserveDelivery(name, entry.report, now_ - times->second.assigned_at);
+  Member* const member = members_.Find(name);
+  const std::optional<double> step_seconds = speeds_.StepSeconds(name);
+  if (member == nullptr || !step_seconds) return;
+  member->step_seconds = *step_seconds;
+  member->overhead_seconds = speeds_.OverheadSeconds(name);
+  RecordMember(*member);
 }
 
 void RoundMachine::Impl::LearnFromProgress(const std::string& name, const Progress& progress) {

@@ -12,7 +12,7 @@ void RoundMachine::Impl::StartFinishing() {
   finish_deadline_ = now_ + config_.finish_timeout;
   BeginRound();
   round_.finishing = true;
-  if (config_.evaluate) AssignEvaluation();
+  if (config_.evaluation_windows > 0) AssignEvaluation();
   RecordOpening();
 }
 

@@ -1,4 +1,5 @@
-// The inside of RoundMachine, shared by its source files: sessions, pushes and pulls, rounds, the end, what is recorded.
+// The inside of RoundMachine, shared by its source files: sessions, pushes and pulls, rounds, the end, what is
+// recorded.
 #ifndef AUTOLOCO_SERVER_CORE_ROUND_MACHINE_IMPL_H_
 #define AUTOLOCO_SERVER_CORE_ROUND_MACHINE_IMPL_H_
 
@@ -106,7 +107,6 @@ class RoundMachine::Impl {
   void On(const PushVerified& verified);
   void On(const PushCancelled& cancelled);
   void On(const PushStatusAsked& asked);
-  void On(const PullOpened& pull);
   // OK when the message comes from the current life of a known worker; sets `reason` otherwise.
   absl::Status CheckSender(const Sender& sender, Reason* reason) const;
   absl::Status CheckLife(const WorkerId& id) const;
@@ -125,6 +125,11 @@ class RoundMachine::Impl {
   bool HasPendingPush(const std::string& worker) const;
   const RoundEntry* EntryOf(const PushKey& key) const;
   bool WillTakeLate(const PushKey& key) const;
+
+  // round_machine_pulls.cc
+  void On(const PullOpened& pull);
+  Version OldestBroadcast() const;
+  void AnswerParkedPulls();
 
   // round_machine.cc
   void On(const RecordsStored&) {}  // Step has told the outbox
@@ -154,6 +159,7 @@ class RoundMachine::Impl {
   void EndRound();
   bool IsMissing(const std::string& name, const RoundEntry& entry) const;
   void BeginEvaluation(std::uint32_t parts);
+  void TakeEvaluation(const WorkerId& worker, EvaluationPart part);
   void FinishEvaluation();
 
   // round_machine_elastic.cc
@@ -216,19 +222,22 @@ class RoundMachine::Impl {
 
   RunPhase phase_ = RunPhase::kWaiting;
   CoreSnapshot state_;
+  std::string view_digest_;     // of version state_.version
+  std::string initial_digest_;  // of the view of version 0, where this process began with it
   Membership members_;
   std::set<std::string> participants_;  // strict mode: the names of the first round; empty before it
   std::optional<DataIdentity> data_;    // that shared data must have
 
-  OpenRound round_;           // the last one; where round_open_, the one that is open, decided or finishing
-  bool round_open_ = false;   // stays so when the process ends: the round goes on after the restart
-  bool commit_again_ = false; // restored with a decided round: its commit has to run again
+  OpenRound round_;                 // the last one; where round_open_, the one that is open, decided or finishing
+  bool round_open_ = false;         // stays so when the process ends: the round goes on after the restart
+  bool commit_again_ = false;       // restored with a decided round: its commit has to run again
   std::map<Ticket, Claim> claims_;  // by session: welcomed beside a life that is alive, and not heard of since
   std::map<Ticket, PendingPush> pending_;
+  std::vector<PullOpened> parked_pulls_;  // until the commit under way is done
   PushRegister register_;
   TokenLedger ledger_;
   EvaluationBook evaluations_;
-  WorkerSpeeds speeds_;                       // learned anew after a restart
+  WorkerSpeeds speeds_;
   std::map<std::string, double> last_shares_;  // of the last commit, by worker
   std::map<std::string, LateWork> carried_;    // from the last round to the next one
 

@@ -124,14 +124,14 @@ absl::Status RoundMachine::Impl::CheckAssigned(const PushOpened& push, Reason* r
 absl::Status RoundMachine::Impl::CheckWork(const IntervalReport& report) const {
   const double sum_most = config_.interval.schedule.learning_rate * report.inner_steps;
   if (report.learning_rate_sum > sum_most * (1 + kSumTolerance)) {
-    return absl::InvalidArgumentError(absl::StrCat("learning_rate_sum of ", report.inner_steps, " inner steps: at most ",
-                                                   sum_most, ", got ", report.learning_rate_sum));
+    return absl::InvalidArgumentError(absl::StrCat("learning_rate_sum of ", report.inner_steps,
+                                                   " inner steps: at most ", sum_most, ", got ",
+                                                   report.learning_rate_sum));
   }
-  const std::uint64_t tokens_most =
-      std::uint64_t{report.inner_steps} * config_.batch_size * config_.tokens_per_sample;
+  const std::uint64_t tokens_most = std::uint64_t{report.inner_steps} * config_.batch_size * config_.tokens_per_sample;
   if (report.tokens > tokens_most) {
-    return absl::InvalidArgumentError(absl::StrCat("tokens of ", report.inner_steps, " inner steps: at most ",
-                                                   tokens_most, ", got ", report.tokens));
+    return absl::InvalidArgumentError(
+        absl::StrCat("tokens of ", report.inner_steps, " inner steps: at most ", tokens_most, ", got ", report.tokens));
   }
   return absl::OkStatus();
 }
@@ -322,34 +322,13 @@ void RoundMachine::Impl::On(const PushStatusAsked& asked) {
   Emit(std::move(answer));
 }
 
-void RoundMachine::Impl::On(const PullOpened& pull) {
-  if (pull.sender.run_id == config_.run_id) TakeOverIfClaimed(pull.sender.worker);
-  Reason reason = Reason::kMalformed;
-  absl::Status status = CheckSender(pull.sender, &reason);
-  if (status.ok() && !pull.current && pull.version != state_.version) {
-    status = pull.version > state_.version
-                 ? absl::InvalidArgumentError(
-                       absl::StrCat("version ", pull.version, " does not exist yet; current is ", state_.version))
-                 : absl::AbortedError(absl::StrCat("version ", pull.version, " is gone; current is ", state_.version));
-  }
-  if (!status.ok()) {
-    Emit(RefusePull{pull.ticket, status});
-    return;
-  }
-  On(WorkerHeard{pull.sender});
-  Member* member = members_.Find(pull.sender.worker.name);
-  member->base_version = state_.version;
-  Emit(ServePull{pull.ticket, state_.version});
-}
-
 void RoundMachine::Impl::RefusePushWith(Ticket ticket, const PushKey& key, Reason reason, absl::Status status) {
   Decide(DecisionKind::kAdmission, reason, key.worker, std::string(status.message()));
   Emit(RefusePush{ticket, std::move(status), reason});
 }
 
 // Records the outcome, then answers with it.
-void RoundMachine::Impl::AnswerPushWith(Ticket ticket, const PendingPush& push, PushOutcome outcome,
-                                        std::string text) {
+void RoundMachine::Impl::AnswerPushWith(Ticket ticket, const PendingPush& push, PushOutcome outcome, std::string text) {
   // An aborted round opens again under its number: what was said of a delta in between does not bind.
   if (outcome != PushOutcome::kRoundAborted) {
     const bool kept = outcome == PushOutcome::kAccepted;

@@ -23,6 +23,7 @@ void RoundMachine::Impl::RecordOpening() {
 CoreState RoundMachine::Impl::DurableState() const {
   CoreState state;
   state.run = state_;
+  state.view_digest = view_digest_;
   state.evaluated = evaluated_;
   state.checkpoint = checkpoint_stored_;
   state.participants = participants_;
@@ -36,13 +37,18 @@ CoreState RoundMachine::Impl::DurableState() const {
 }
 
 void RoundMachine::Impl::Restore(const CoreState& state) {
+  view_digest_ = state.view_digest;
+  if (state_.version == 0) initial_digest_ = state.view_digest;
   evaluated_ = state.evaluated;
   checkpoint_started_ = checkpoint_stored_ = state.checkpoint;
   participants_ = state.participants;
   data_ = state.data;
   register_ = state.pushes;
   ledger_ = TokenLedger(state.leases, state.ledger);
-  for (const auto& [name, member] : state.members) members_.Restore(name, member, now_);
+  for (const auto& [name, member] : state.members) {
+    members_.Restore(name, member, now_);
+    speeds_.Restore(name, member.step_seconds, member.overhead_seconds);
+  }
   if (!state_.history.empty()) last_applied_ = state_.history.back().contributors;
   if (state.round) RestoreRound(*state.round);
   // Incarnations given out after a checkpoint are not known: the shell says from where on none has been.
@@ -65,7 +71,8 @@ void RoundMachine::Impl::RestoreRound(const RoundState& round) {
     commit_again_ = round.decision.has_value();
     // Unless the run was made shorter meanwhile: then this round is its last.
     const bool within = round.record.first_inner_step < config_.interval.total_inner_steps;
-    if (within) interval_text_ = TextOf(DecideInterval(config_.interval, state_.interval, round.record.first_inner_step));
+    if (within)
+      interval_text_ = TextOf(DecideInterval(config_.interval, state_.interval, round.record.first_inner_step));
   }
   for (const auto& [name, entry] : round.entries) {
     if (Member* member = members_.Find(name)) member->base_version = round.number;

@@ -1,6 +1,5 @@
 // Rounds: opening, closing, committing.
 #include <algorithm>
-#include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -9,6 +8,15 @@
 #include "server/core/round_machine_impl.h"
 
 namespace autoloco::server {
+namespace {
+
+// Of `windows`, those that the assignment's part has: part, part + parts, ...
+std::uint64_t PartOf(std::uint32_t windows, const Assignment& assignment) {
+  if (windows <= assignment.evaluation_part) return 0;
+  return (windows - assignment.evaluation_part - 1) / assignment.evaluation_parts + 1;
+}
+
+}  // namespace
 
 // ------------------------------------------------------------------------------------------------------- opening
 
@@ -85,7 +93,7 @@ Assignment RoundMachine::Impl::NextAssignment(const std::string& worker, std::ui
 
 // Shares the evaluation of the current version out to the entries of the round.
 void RoundMachine::Impl::BeginEvaluation(std::uint32_t parts) {
-  if (!config_.evaluate) return;
+  if (config_.evaluation_windows == 0) return;
   evaluations_.Begin(state_.version, state_.inner_steps_done, parts);
   std::uint32_t part = 0;
   for (auto& [name, entry] : round_.entries) {
@@ -95,12 +103,38 @@ void RoundMachine::Impl::BeginEvaluation(std::uint32_t parts) {
   }
 }
 
+// A part that cannot be right does not count, and nobody waits for another one.
+void RoundMachine::Impl::TakeEvaluation(const WorkerId& worker, EvaluationPart part) {
+  const auto it = round_.entries.find(worker.name);
+  if (it == round_.entries.end() || !evaluations_.Awaits(worker.name, part.version)) return;
+  const Assignment& assignment = it->second.assignment;
+  if (assignment.evaluation_parts == 0) return;
+  const std::uint64_t windows = PartOf(config_.evaluation_windows, assignment);
+  const absl::Status status = CheckPart(part, windows * config_.tokens_per_sample);
+  if (!status.ok()) {
+    Decide(
+        DecisionKind::kAdmission, Reason::kEvaluationRefused, worker,
+        absl::StrCat("its part of the held-out loss of version ", part.version, " does not count: ", status.message()));
+    part = {.version = part.version, .loss_sum = 0, .tokens = 0};
+  }
+  evaluations_.Add(worker.name, part);
+  it->second.evaluation = part;
+  RecordEntry(worker.name);
+  if (evaluations_.Complete()) FinishEvaluation();
+}
+
 void RoundMachine::Impl::FinishEvaluation() {
+  if (!evaluations_.UnderWay()) return;
+  const Version version = evaluations_.version();
   const std::optional<EvaluationPoint> point = evaluations_.Finish();
   state_.evaluations = evaluations_.history();
-  if (!point) return;
-  if (std::isfinite(point->loss)) Record(EvaluationRecord{*point});
-  Emit(EvaluationReady{*point});
+  if (point) {
+    Record(EvaluationRecord{*point});
+    Emit(EvaluationReady{*point});
+  } else {
+    Decide(DecisionKind::kRun, Reason::kNotEvaluated, {},
+           absl::StrCat("the held-out loss of version ", version, " is not known: no part of it came that counts"));
+  }
 }
 
 // ------------------------------------------------------------------------------------------------------- closing
@@ -145,6 +179,7 @@ void RoundMachine::Impl::CloseRound(Reason reason, std::string text) {
   CommitPlan plan = PlanCommit(
       config_.outer, {EndsWithThisRound(), config_.late.apply ? config_.late.versions_max : 0, config_.late.discount},
       &round_);
+  plan.commit.method = config_.method;
   for (const CommitPlan::LeftOutDelta& left_out : plan.left_out) {
     Decide(DecisionKind::kClose, Reason::kLeftOut, {left_out.worker, round_.entries[left_out.worker].incarnation},
            absl::StrCat("its delta is not part of the sum: ", left_out.why));
@@ -184,12 +219,11 @@ void RoundMachine::Impl::AbortRound() {
   phase_ = RunPhase::kWaiting;
 }
 
-// Nothing can come any more of what a life of this worker was given, but for a delta that waits for the commit and for
-// the open round.
+// Nothing can come any more of what a life of this worker was given, but for what the open round may count: a delta that
+// waits for the commit, or is on its way.
 void RoundMachine::Impl::LoseLeasesOf(const std::string& worker) {
   const auto it = round_.entries.find(worker);
-  const bool waits = it != round_.entries.end() && it->second.delivered;
-  ledger_.LoseBefore(waits ? it->second.assignment.round : state_.version, worker);
+  ledger_.LoseBefore(it == round_.entries.end() ? state_.version : it->second.assignment.round, worker);
 }
 
 // The tokens of a round that was committed. Those of workers that may still deliver stay out.
@@ -216,6 +250,8 @@ void RoundMachine::Impl::On(const CommitDone& done) {
   FinishEvaluation();  // with the parts that came
   last_applied_ = round_.record.contributors;
   FinishRecord(done.stats, now_ - round_.opened_at, &round_);
+  round_.record.params_digest = done.params_digest;
+  round_.record.view_digest = done.view_digest;
   const bool over = EndsWithThisRound();
   last_shares_.clear();
   for (const auto& [name, entry] : round_.entries) {
@@ -228,6 +264,7 @@ void RoundMachine::Impl::On(const CommitDone& done) {
     RecordMember(*member);
   }
   state_.version = round_.number + 1;
+  view_digest_ = done.view_digest;
   state_.inner_steps_done += round_.inner_steps;
   ObserveRound(config_.interval, round_.record, &state_.interval);
   state_.history.push_back(round_.record);
@@ -235,17 +272,18 @@ void RoundMachine::Impl::On(const CommitDone& done) {
   SettleLeases();
   run_changed_ = true;
   KeepLateWork();
-  Record(RoundCommittedRecord{round_.number, done.params_digest, done.stats, round_.record});
+  Record(RoundCommittedRecord{round_.number, done.stats, round_.record});
   Emit(RoundCommitted{round_.number, last_applied_, static_cast<std::uint32_t>(round_.entries.size()),
-                      now_ - round_.opened_at, round_.last_delivery_at - round_.first_delivery_at, done.params_digest,
-                      done.stats, round_.record});
+                      now_ - round_.opened_at, round_.last_delivery_at - round_.first_delivery_at, done.stats,
+                      round_.record});
   for (const auto& [name, member] : members_.all()) {
     if (member.alive && member.ready && member.session != 0) {
-      Emit(SendRoundClosed{member.session, round_.number, state_.version, done.params_digest});
+      Emit(SendRoundClosed{member.session, round_.number, state_.version, done.params_digest, done.view_digest});
     }
   }
   EndRound();
   phase_ = RunPhase::kWaiting;
+  AnswerParkedPulls();
   const bool due = config_.checkpoint_every_rounds != 0 && state_.version % config_.checkpoint_every_rounds == 0;
   if (due && !over) StartCheckpointOf();
 }

@@ -1,8 +1,8 @@
 // Sessions: joining, reconnecting, being heard of, leaving.
 //
-// A Hello alone fences nobody out: it may have been on its way for long, of a process or an attempt that is no more. The
-// new life of a worker that is alive is a claim until something arrives under its incarnation, which proves that the
-// Welcome was heard.
+// A Hello alone fences nobody out: it may have been on its way for long, of a process or an attempt that is no more.
+// The new life of a worker that is alive is a claim until something arrives under its incarnation, which proves that
+// the Welcome was heard.
 #include <algorithm>
 #include <iterator>
 
@@ -63,7 +63,8 @@ absl::Status RoundMachine::Impl::CheckRoomFor(const std::string& name) const {
     return absl::FailedPreconditionError(absl::StrCat(
         "strict run: its workers are ", absl::StrJoin(participants_, ", "), "; ", name, " is not one of them"));
   }
-  if (known != nullptr && !known->alive && known->reason == Reason::kEvicted) return absl::PermissionDeniedError(known->text);
+  if (known != nullptr && !known->alive && known->reason == Reason::kEvicted)
+    return absl::PermissionDeniedError(known->text);
   if (takes_over) return absl::OkStatus();
   const std::uint32_t alive = members_.AliveCount();
   if (config_.strict && participants_.empty() && alive >= config_.min_workers) {
@@ -103,7 +104,8 @@ void RoundMachine::Impl::BeginLife(Ticket session, const Claim& claim) {
 }
 
 void RoundMachine::Impl::TakeOverIfClaimed(const WorkerId& id) {
-  const auto found = std::find_if(claims_.begin(), claims_.end(), [&id](const auto& one) { return one.second.id == id; });
+  const auto found =
+      std::find_if(claims_.begin(), claims_.end(), [&id](const auto& one) { return one.second.id == id; });
   if (found == claims_.end()) return;
   const auto [session, claim] = *found;
   claims_.erase(found);
@@ -127,7 +129,7 @@ void RoundMachine::Impl::TakeOverIfClaimed(const WorkerId& id) {
 }
 
 std::optional<Member::Offer> RoundMachine::Impl::Welcome(const HelloReceived& hello, const WorkerId& id) {
-  SendWelcome welcome{hello.session, id.incarnation, state_.version};
+  SendWelcome welcome{hello.session, id.incarnation, state_.version, view_digest_};
   if (hello.held) {
     const RecordedPush* const recorded =
         register_.Find({{id.name, hello.held->incarnation}, hello.held->round, hello.held->fragment});
@@ -270,13 +272,7 @@ void RoundMachine::Impl::On(const ProgressReceived& progress) {
   member->progress = progress.progress;
   member->progress.evaluation.reset();
   LearnFromProgress(member->id.name, member->progress);
-  const auto& part = progress.progress.evaluation;
-  const auto entry = round_.entries.find(member->id.name);
-  if (part && entry != round_.entries.end() && evaluations_.Add(member->id.name, *part)) {
-    entry->second.evaluation = *part;
-    RecordEntry(member->id.name);
-  }
-  if (evaluations_.Complete()) FinishEvaluation();
+  if (progress.progress.evaluation) TakeEvaluation(member->id, *progress.progress.evaluation);
 }
 
 void RoundMachine::Impl::On(const GoodbyeReceived& goodbye) {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "common/base/ids.h"
 #include "server/core/outer_schedule.h"
@@ -45,6 +46,9 @@ struct RoundRecord {
   double parameter_norm = 0;
   RoundStatistics statistics;
   double seconds = 0;  // from opening to commit
+  // Of version round + 1: the exact parameters, and the view, which is what every worker holds; empty: not known.
+  std::string params_digest;
+  std::string view_digest;
   bool operator==(const RoundRecord&) const = default;
 };
 

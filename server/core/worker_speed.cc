@@ -47,6 +47,13 @@ void WorkerSpeeds::ObserveProgress(const std::string& worker, const Progress& pr
   known.step_seconds.Add(step_seconds);
 }
 
+void WorkerSpeeds::Restore(const std::string& worker, double step_seconds, double overhead_seconds) {
+  if (!IsUsable(step_seconds)) return;
+  Worker& known = workers_[worker];
+  known.step_seconds.Add(step_seconds);
+  known.overhead.Add(overhead_seconds);
+}
+
 std::optional<double> WorkerSpeeds::StepSeconds(const std::string& worker) const {
   const auto it = workers_.find(worker);
   return it == workers_.end() ? std::nullopt : it->second.step_seconds.Middle();

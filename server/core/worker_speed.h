@@ -44,6 +44,8 @@ class WorkerSpeeds {
   void ObserveDelivery(const std::string& worker, const IntervalReport& report, absl::Duration duration);
   // A heartbeat of a worker that trains.
   void ObserveProgress(const std::string& worker, const Progress& progress);
+  // What a former process knew of the worker: counts as one observation.
+  void Restore(const std::string& worker, double step_seconds, double overhead_seconds);
   // Speeds of workers that are gone for good.
   void Forget(const std::string& worker) { workers_.erase(worker); }
 

@@ -94,6 +94,9 @@ std::string Summary(const v1::Status& status) {
   absl::StrAppend(&text, "bytes       ", Bytes(status.bytes_up()), " up, ", Bytes(status.bytes_down()), " down, ",
                   status.parameters(), " parameters\n");
   absl::StrAppend(&text, "digest      ", OrNone(status.params_digest()), "\n");
+  if (!status.view_digest().empty() && status.view_digest() != status.params_digest()) {
+    absl::StrAppend(&text, "view        ", Printable(status.view_digest()), ", what every worker holds\n");
+  }
   absl::StrAppend(&text, "checkpoint  ", OrNone(status.checkpoint()), "\n");
   return text;
 }
@@ -120,7 +123,8 @@ std::string StatusTable(const v1::Status& status) {
   std::vector<Row> rows = {
       {"WORKER", "LIFE", "STATE", "VERSION", "STEPS", "LOSS", "TOKENS/S", "COMPUTING", "SHARE", "HEARD", "REASON"}};
   for (const v1::WorkerStatus& worker : status.workers()) rows.push_back(WorkerRow(worker));
-  return absl::StrCat(text, "\n", Columns(rows, {true, false, true, false, false, false, false, false, false, false, true}));
+  return absl::StrCat(text, "\n",
+                      Columns(rows, {true, false, true, false, false, false, false, false, false, false, true}));
 }
 
 absl::StatusOr<std::string> StatusJson(const v1::Status& status) {

@@ -65,8 +65,8 @@ class Pass {
         combine_(inputs.coefficients.combine),
         broadcast_(inputs.broadcast),
         uniform_(HasUniformWeights(inputs.contributions)),
-        scalars_(ToScalars(inputs.coefficients, uniform_ && combine_.kind == Combining::kMean,
-                           inputs.contributions.size())),
+        scalars_(
+            ToScalars(inputs.coefficients, uniform_ && combine_.kind == Combining::kMean, inputs.contributions.size())),
         kernels_(BestStepKernels()),
         buffers_(buffers),
         scratch_(slots),
@@ -85,7 +85,8 @@ class Pass {
     for (std::size_t c = 0; c < contributions_.size(); ++c) {
       auto offsets = IndexBlocks(contributions_[c].payload, buffers_.params.size(), contributions_[c].codec);
       if (!offsets.ok()) {
-        return absl::Status(offsets.status().code(), absl::StrCat("contribution ", c, ": ", offsets.status().message()));
+        return absl::Status(offsets.status().code(),
+                            absl::StrCat("contribution ", c, ": ", offsets.status().message()));
       }
       offsets_.push_back(*std::move(offsets));
     }
@@ -100,9 +101,10 @@ class Pass {
     const std::size_t n = BlockSize(buffers_.params.size(), block);
     result.error = Combine(block, n, &scratch);
     if (!result.error.ok()) return;
+    if (buffers_.block_guard != nullptr) buffers_.block_guard->BeforeChange(block);
     float* const view = buffers_.view.empty() ? nullptr : buffers_.view.data() + begin;
-    result.sums = kernels_.Apply(scalars_, {scratch.sum.data(), buffers_.momentum.data() + begin,
-                                            buffers_.params.data() + begin, view, n});
+    result.sums = kernels_.Apply(
+        scalars_, {scratch.sum.data(), buffers_.momentum.data() + begin, buffers_.params.data() + begin, view, n});
     if (!broadcast_) return;
     // A run that diverged has nothing to send; the statistics say it.
     if (std::isfinite(result.sums.params)) Broadcast(block, n, view, &scratch);
@@ -188,10 +190,17 @@ class Pass {
   void Broadcast(std::size_t block, std::size_t n, float* view, Scratch* scratch) {
     const auto index = static_cast<std::uint32_t>(block);
     scratch->encoded.clear();
-    const absl::StatusOr<CodingReport> report =
-        view == nullptr
-            ? scratch->encoder->Encode(index, buffers_.params.subspan(block * kBlockValues, n), &scratch->encoded)
-            : scratch->encoder->EncodeAndAdd(index, {scratch->sum.data(), n}, {view, n}, &scratch->encoded);
+    absl::StatusOr<CodingReport> report = CodingReport();
+    const auto change = [&] {
+      report = scratch->encoder->EncodeAndAdd(index, {scratch->sum.data(), n}, {view, n}, &scratch->encoded);
+    };
+    if (view == nullptr) {
+      report = scratch->encoder->Encode(index, buffers_.params.subspan(block * kBlockValues, n), &scratch->encoded);
+    } else if (buffers_.view_guard != nullptr) {
+      buffers_.view_guard->Change(block, change);
+    } else {
+      change();
+    }
     if (!report.ok()) return;
     results_[block].coding = *report;
     blocks_[block].assign(scratch->encoded);  // no more memory than it needs

@@ -21,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "common/base/parallel.h"
 #include "common/codec/codec.h"
@@ -28,11 +29,30 @@
 
 namespace autoloco::server {
 
+// Whoever reads the view while a commit is under way: every change of it goes through here.
+class ViewGuard {
+ public:
+  virtual ~ViewGuard() = default;
+  // Calls `change`, which gives block `block` of the view its next values, once. Called once a block, by any thread.
+  virtual void Change(std::size_t block, absl::FunctionRef<void()> change) = 0;
+};
+
+// Whoever still needs the vectors as they were before the commit.
+class BlockGuard {
+ public:
+  virtual ~BlockGuard() = default;
+  // Returns when block `block` of all vectors may be changed. Called once a block, before anything of it changes, by
+  // any thread; it may block.
+  virtual void BeforeChange(std::size_t block) = 0;
+};
+
 // The vectors of the run, in layout order, changed in place. None overlaps another.
 struct CommitBuffers {
   std::span<float> params;
   std::span<float> momentum;
-  std::span<float> view;  // empty: the parameters are the view
+  std::span<float> view;              // empty: the parameters are the view
+  ViewGuard* view_guard = nullptr;    // null: nobody reads the view meanwhile
+  BlockGuard* block_guard = nullptr;  // null: nobody needs the old values
 };
 
 struct CommitInputs {

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "common/rpc/codec_proto.h"
 #include "common/rpc/layout_proto.h"
 
 namespace autoloco::server {
@@ -29,12 +30,34 @@ absl::StatusOr<Sender> ToSender(const v1::Identity& identity) {
   return Sender{identity.run_id(), {identity.worker(), identity.incarnation()}};
 }
 
-absl::Status CheckDigest(const std::string& digest) {
+absl::Status CheckDigest(absl::string_view field, const std::string& digest) {
   if (digest.size() == kDigestDigits && digest.find_first_not_of("0123456789abcdef") == std::string::npos) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("payload_digest: want ", kDigestDigits, " lower-case hexadecimal digits"));
+  return absl::InvalidArgumentError(absl::StrCat(field, ": want ", kDigestDigits, " lower-case hexadecimal digits"));
+}
+
+absl::StatusOr<PullPart> ToPullPart(const v1::PullPart& part) {
+  PullPart native{PullForm::kUnspecified, part.version(), part.first_block(), part.block_count()};
+  switch (part.form()) {
+    case v1::PULL_FORM_UNSPECIFIED: return native;
+    case v1::PULL_FORM_FULL: native.form = PullForm::kFull; return native;
+    case v1::PULL_FORM_BROADCAST: native.form = PullForm::kBroadcast; return native;
+    case v1::PULL_FORM_LIVE: native.form = PullForm::kLive; return native;
+    default: break;
+  }
+  return absl::InvalidArgumentError(absl::StrCat("pull.part.form: ", static_cast<int>(part.form()), " has no part"));
+}
+
+v1::PullForm ToProto(PullForm form) {
+  switch (form) {
+    case PullForm::kUnspecified: break;
+    case PullForm::kNothing: return v1::PULL_FORM_NOTHING;
+    case PullForm::kFull: return v1::PULL_FORM_FULL;
+    case PullForm::kBroadcast: return v1::PULL_FORM_BROADCAST;
+    case PullForm::kLive: return v1::PULL_FORM_LIVE;
+  }
+  return v1::PULL_FORM_UNSPECIFIED;
 }
 
 absl::StatusOr<WorkerPhase> ToPhase(v1::Progress::Phase phase) {
@@ -55,7 +78,7 @@ absl::StatusOr<SessionEvent> FromHello(const v1::Hello& hello, Ticket session) {
   if (!hello.has_held()) return event;
   const v1::HeldDelta& held = hello.held();
   AUTOLOCO_RETURN_IF_ERROR(CheckRunId(held.run_id()));
-  AUTOLOCO_RETURN_IF_ERROR(CheckDigest(held.payload_digest()));
+  AUTOLOCO_RETURN_IF_ERROR(CheckDigest("payload_digest", held.payload_digest()));
   event.held = HeldDelta{held.run_id(), held.incarnation(), held.round(), held.fragment(), held.payload_digest()};
   return event;
 }
@@ -125,6 +148,7 @@ class MessageFiller {
     welcome->set_incarnation(effect.incarnation);
     *welcome->mutable_config() = context_.run;
     welcome->set_version(effect.version);
+    welcome->set_view_digest(effect.view_digest);
     welcome->set_send_held(effect.send_held);
     welcome->set_held_reason(effect.held_reason);
     if (effect.held_outcome) welcome->set_held_outcome(ToProto(*effect.held_outcome));
@@ -144,6 +168,7 @@ class MessageFiller {
     closed->set_round(effect.round);
     closed->set_version(effect.version);
     closed->set_params_digest(effect.params_digest);
+    closed->set_view_digest(effect.view_digest);
   }
   void operator()(const SendAbort& effect) const {
     message_->mutable_abort()->set_round(effect.round);
@@ -245,7 +270,7 @@ absl::StatusOr<SessionEvent> ToSessionEvent(const v1::WorkerMessage& message, Ti
 
 absl::StatusOr<PushOpened> ToPushOpened(const v1::PushHeader& header, const v1::RunConfig& run, Ticket ticket) {
   AUTOLOCO_ASSIGN_OR_RETURN(Sender sender, ToSender(header.identity()));
-  AUTOLOCO_RETURN_IF_ERROR(CheckDigest(header.payload_digest()));
+  AUTOLOCO_RETURN_IF_ERROR(CheckDigest("payload_digest", header.payload_digest()));
   PushOpened event;
   event.ticket = ticket;
   event.sender = std::move(sender);
@@ -260,6 +285,15 @@ absl::StatusOr<PushOpened> ToPushOpened(const v1::PushHeader& header, const v1::
   return event;
 }
 
+absl::StatusOr<ByteRange> ToRange(const v1::PushHeader& header) {
+  const std::uint64_t first = header.first_byte();
+  if (first > header.payload_bytes() || header.byte_count() > header.payload_bytes() - first) {
+    return absl::InvalidArgumentError(absl::StrCat("first_byte, byte_count: want a part of ", header.payload_bytes(),
+                                                   " bytes, got ", header.byte_count(), " from ", first));
+  }
+  return ByteRange{first, header.byte_count() == 0 ? header.payload_bytes() - first : header.byte_count()};
+}
+
 absl::StatusOr<PushStatusAsked> ToPushStatusAsked(const v1::PushStatusRequest& request, Ticket ticket) {
   AUTOLOCO_ASSIGN_OR_RETURN(Sender sender, ToSender(request.identity()));
   return PushStatusAsked{ticket, std::move(sender), request.round(), request.fragment()};
@@ -267,7 +301,15 @@ absl::StatusOr<PushStatusAsked> ToPushStatusAsked(const v1::PushStatusRequest& r
 
 absl::StatusOr<PullOpened> ToPullOpened(const v1::PullRequest& request, Ticket ticket) {
   AUTOLOCO_ASSIGN_OR_RETURN(Sender sender, ToSender(request.identity()));
-  return PullOpened{ticket, std::move(sender), request.current(), request.version()};
+  if (!request.held_digest().empty()) AUTOLOCO_RETURN_IF_ERROR(CheckDigest("held_digest", request.held_digest()));
+  AUTOLOCO_ASSIGN_OR_RETURN(const PullPart part, ToPullPart(request.part()));
+  return PullOpened{ticket,
+                    std::move(sender),
+                    request.held_version(),
+                    request.held_digest(),
+                    request.held_mixed(),
+                    request.header_only(),
+                    part};
 }
 
 v1::ServerMessage ToProto(const SessionMessage& message, const RpcContext& context) {
@@ -284,19 +326,29 @@ v1::PushReply ToProto(PushOutcome outcome, const std::string& reason, bool repla
   return reply;
 }
 
-v1::PushStatusReply ToProto(const AnswerPushStatus& answer) {
+v1::PushStatusReply ToProto(const AnswerPushStatus& answer, const std::vector<ByteRange>& missing) {
   v1::PushStatusReply reply;
   reply.set_known(answer.known);
+  for (const ByteRange& range : missing) {
+    v1::ByteRange* proto = reply.add_missing();
+    proto->set_first_byte(range.first);
+    proto->set_byte_count(range.count);
+  }
   if (answer.known) *reply.mutable_reply() = ToProto(answer.outcome, answer.reason, true);
   return reply;
 }
 
-v1::PullHeader ToProto(const EncodedSnapshot& snapshot) {
+v1::PullHeader ToProto(const PullAnswer& answer) {
   v1::PullHeader header;
-  header.set_version(snapshot.header().version);
-  header.set_params_digest(snapshot.header().params_digest);
-  header.set_payload_bytes(snapshot.payload_bytes());
-  header.set_layout_hash(snapshot.header().layout_hash);
+  header.set_form(ToProto(answer.form));
+  header.set_version(answer.version);
+  header.set_params_digest(answer.params_digest);
+  header.set_view_digest(answer.view_digest);
+  header.set_payload_bytes(answer.byte_count);
+  header.set_layout_hash(answer.layout_hash);
+  if (answer.form != PullForm::kNothing) header.set_codec(ToProto(answer.codec));
+  header.set_first_block(answer.first_block);
+  header.set_block_count(answer.block_count);
   return header;
 }
 
@@ -308,6 +360,7 @@ v1::Status ToProto(const ServerStatus& status, const RpcContext& context) {
   for (const WorkerStatus& worker : status.run.workers) FillWorker(worker, status.now, proto.add_workers());
   FillEvaluations(status.run.evaluations, &proto);
   proto.set_params_digest(status.params_digest);
+  proto.set_view_digest(status.view_digest);
   proto.set_parameters(status.parameters);
   proto.set_bytes_up(status.bytes_up);
   proto.set_bytes_down(status.bytes_down);

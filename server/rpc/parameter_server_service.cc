@@ -12,8 +12,8 @@ grpc::ServerBidiReactor<v1::WorkerMessage, v1::ServerMessage>* ParameterServerSe
   return new SessionReactor(context_, call);
 }
 
-grpc::ServerReadReactor<v1::PushRequest>* ParameterServerService::Push(grpc::CallbackServerContext*,
-                                                                       v1::PushReply* reply) {
+grpc::ServerReadReactor<grpc::ByteBuffer>* ParameterServerService::Push(grpc::CallbackServerContext*,
+                                                                        grpc::ByteBuffer* reply) {
   return new PushReactor(context_, reply);
 }
 
@@ -23,8 +23,8 @@ grpc::ServerUnaryReactor* ParameterServerService::PushStatus(grpc::CallbackServe
   return new PushStatusReactor(context_, *request, reply);
 }
 
-grpc::ServerWriteReactor<v1::PullReply>* ParameterServerService::Pull(grpc::CallbackServerContext* call,
-                                                                      const v1::PullRequest* request) {
+grpc::ServerWriteReactor<grpc::ByteBuffer>* ParameterServerService::Pull(grpc::CallbackServerContext* call,
+                                                                         const grpc::ByteBuffer* request) {
   return new PullReactor(context_, call, *request);
 }
 

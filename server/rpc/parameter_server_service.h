@@ -7,18 +7,23 @@
 
 namespace autoloco::server {
 
+// Push and Pull speak bytes (common/rpc/bulk_message.h), the others messages.
+using RawService = v1::ParameterServer::WithCallbackMethod_Session<
+    v1::ParameterServer::WithRawCallbackMethod_Push<v1::ParameterServer::WithCallbackMethod_PushStatus<
+        v1::ParameterServer::WithRawCallbackMethod_Pull<v1::ParameterServer::Service>>>>;
+
 // Thread-safe. The reactors own themselves.
-class ParameterServerService final : public v1::ParameterServer::CallbackService {
+class ParameterServerService final : public RawService {
  public:
   // `context` must outlive the service.
   explicit ParameterServerService(const RpcContext* context) : context_(context) {}
 
   grpc::ServerBidiReactor<v1::WorkerMessage, v1::ServerMessage>* Session(grpc::CallbackServerContext* call) override;
-  grpc::ServerReadReactor<v1::PushRequest>* Push(grpc::CallbackServerContext* call, v1::PushReply* reply) override;
+  grpc::ServerReadReactor<grpc::ByteBuffer>* Push(grpc::CallbackServerContext* call, grpc::ByteBuffer* reply) override;
   grpc::ServerUnaryReactor* PushStatus(grpc::CallbackServerContext* call, const v1::PushStatusRequest* request,
                                        v1::PushStatusReply* reply) override;
-  grpc::ServerWriteReactor<v1::PullReply>* Pull(grpc::CallbackServerContext* call,
-                                                const v1::PullRequest* request) override;
+  grpc::ServerWriteReactor<grpc::ByteBuffer>* Pull(grpc::CallbackServerContext* call,
+                                                   const grpc::ByteBuffer* request) override;
 
  private:
   const RpcContext* const context_;

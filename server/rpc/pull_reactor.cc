@@ -1,19 +1,24 @@
 #include "server/rpc/pull_reactor.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "autoloco/v1/parameter_server.pb.h"
+#include "common/base/status_macros.h"
+#include "common/rpc/bulk_message.h"
 #include "common/rpc/protocol.h"
 #include "server/rpc/convert.h"
 
 namespace autoloco::server {
 
-PullReactor::PullReactor(const RpcContext* context, grpc::CallbackServerContext* call, const v1::PullRequest& request)
+PullReactor::PullReactor(const RpcContext* context, grpc::CallbackServerContext* call, const grpc::ByteBuffer& request)
     : context_(context),
       call_(call),
       ticket_(context->inbox->NextTicket()),
       record_(context, kParameterServer, "Pull") {
-  absl::StatusOr<PullOpened> event = ToPullOpened(request, ticket_);
+  absl::StatusOr<PullOpened> event = Read(request);
   if (event.ok()) {
     context_->inbox->Post(PullParked{this, *std::move(event)});
   } else {
@@ -21,11 +26,16 @@ PullReactor::PullReactor(const RpcContext* context, grpc::CallbackServerContext*
   }
 }
 
-void PullReactor::SendSnapshot(std::shared_ptr<const EncodedSnapshot> snapshot,
-                               std::shared_ptr<std::atomic<std::uint64_t>> bytes_moved) {
-  snapshot_ = std::move(snapshot);
+absl::StatusOr<PullOpened> PullReactor::Read(const grpc::ByteBuffer& request) const {
+  v1::PullRequest message;
+  AUTOLOCO_RETURN_IF_ERROR(FromBytes(request, &message));
+  return ToPullOpened(message, ticket_);
+}
+
+void PullReactor::Send(PullAnswer answer, std::shared_ptr<std::atomic<std::uint64_t>> bytes_moved) {
+  answer_ = std::move(answer);
   bytes_moved_ = std::move(bytes_moved);
-  *reply_.mutable_header() = ToProto(*snapshot_);
+  reply_ = MakeHeaderMessage(ToProto(answer_));
   StartWrite(&reply_);
 }
 
@@ -36,17 +46,38 @@ void PullReactor::End(const absl::Status& status) {
 
 void PullReactor::OnWriteDone(bool ok) {
   if (!ok) return context_->inbox->Post(PullEnded{ticket_, false});
-  std::uint64_t offset = bytes_moved_->load(std::memory_order_relaxed);
-  if (reply_.has_chunk()) {
-    offset += reply_.chunk().data().size();
-    bytes_moved_->store(offset, std::memory_order_relaxed);
-  }
-  const std::uint64_t left = snapshot_->payload_bytes() - offset;
-  if (left == 0) return context_->inbox->Post(PullEnded{ticket_, true});
-  v1::Chunk* chunk = reply_.mutable_chunk();
-  chunk->set_offset(offset);
-  snapshot_->Copy(offset, std::min<std::uint64_t>(left, kChunkBytes), chunk->mutable_data());
+  bytes_moved_->fetch_add(reply_bytes_, std::memory_order_relaxed);
+  if (!FillNext()) return context_->inbox->Post(PullEnded{ticket_, true});
   StartWrite(&reply_);
+}
+
+bool PullReactor::FillNext() {
+  if (answer_.header_only) return false;
+  if (answer_.live != nullptr) {
+    if (blocks_sent_ == answer_.block_count) return false;
+    FillLiveBlock();
+  } else {
+    if (bytes_sent_ == answer_.byte_count) return false;
+    FillChunk();
+  }
+  return true;
+}
+
+void PullReactor::FillChunk() {
+  reply_bytes_ = std::min<std::uint64_t>(answer_.byte_count - bytes_sent_, kChunkBytes);
+  const std::vector<absl::string_view> data = answer_.payload->Pieces(answer_.first_byte + bytes_sent_, reply_bytes_);
+  reply_ = MakeChunkMessage(bytes_sent_, data, answer_.payload);
+  bytes_sent_ += reply_bytes_;
+}
+
+// Copied and coded here, at the pace of the worker that reads: no more than one block of the view is ever held for it.
+void PullReactor::FillLiveBlock() {
+  if (!reader_) reader_.emplace(answer_.live, answer_.live_zstd_level);
+  const std::uint64_t block = answer_.first_block + blocks_sent_++;
+  const auto data = std::make_shared<std::string>();
+  const Version version = reader_->Read(block, data.get());
+  reply_ = MakeLiveBlockMessage(block, version, *data, data);
+  reply_bytes_ = data->size();
 }
 
 }  // namespace autoloco::server

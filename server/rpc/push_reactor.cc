@@ -2,11 +2,13 @@
 
 #include <utility>
 
+#include "autoloco/v1/parameter_server.pb.h"
+#include "common/base/status_macros.h"
 #include "server/rpc/convert.h"
 
 namespace autoloco::server {
 
-PushReactor::PushReactor(const RpcContext* context, v1::PushReply* reply)
+PushReactor::PushReactor(const RpcContext* context, grpc::ByteBuffer* reply)
     : context_(context),
       reply_(reply),
       ticket_(context->inbox->NextTicket()),
@@ -14,13 +16,13 @@ PushReactor::PushReactor(const RpcContext* context, v1::PushReply* reply)
   context_->inbox->Post(PushStarted{ticket_, this});
 }
 
-void PushReactor::ReceivePayload(std::shared_ptr<Payload> payload) {
-  payload_ = std::move(payload);
+void PushReactor::ReceivePayload(std::shared_ptr<PayloadPart> part) {
+  part_ = std::move(part);
   StartRead(&request_);
 }
 
 void PushReactor::Answer(PushOutcome outcome, const std::string& reason, bool replayed) {
-  *reply_ = ToProto(outcome, reason, replayed);
+  *reply_ = ToBytes(ToProto(outcome, reason, replayed));
   End(absl::OkStatus());
 }
 
@@ -30,7 +32,7 @@ void PushReactor::End(const absl::Status& status) {
 }
 
 void PushReactor::OnReadDone(bool ok) {
-  if (payload_ == nullptr) {
+  if (part_ == nullptr) {
     OnHeader(ok);
   } else {
     OnChunk(ok);
@@ -38,23 +40,33 @@ void PushReactor::OnReadDone(bool ok) {
 }
 
 void PushReactor::OnHeader(bool ok) {
-  absl::StatusOr<PushOpened> event = absl::InvalidArgumentError("push: want a header first");
-  if (ok && request_.has_header()) event = ToPushOpened(request_.header(), context_->run, ticket_);
-  if (event.ok()) return context_->inbox->Post(PushHeaderRead{*std::move(event)});
-  context_->inbox->Post(PushMalformed{ticket_, event.status()});
+  absl::StatusOr<PushHeaderRead> header = absl::InvalidArgumentError("push: want a header first");
+  if (ok) header = ReadHeaderMessage();
+  if (header.ok()) return context_->inbox->Post(*std::move(header));
+  context_->inbox->Post(PushMalformed{ticket_, header.status()});
+}
+
+absl::StatusOr<PushHeaderRead> PushReactor::ReadHeaderMessage() {
+  AUTOLOCO_RETURN_IF_ERROR(message_.Parse(&request_));
+  if (message_.fields().kind != BulkKind::kHeader) return absl::InvalidArgumentError("push: want a header first");
+  v1::PushHeader header;
+  AUTOLOCO_RETURN_IF_ERROR(message_.ParseHeader(&header));
+  AUTOLOCO_ASSIGN_OR_RETURN(PushOpened event, ToPushOpened(header, context_->run, ticket_));
+  AUTOLOCO_ASSIGN_OR_RETURN(const ByteRange range, ToRange(header));
+  return PushHeaderRead{std::move(event), range};
 }
 
 void PushReactor::OnChunk(bool ok) {
-  absl::Status status;
   if (!ok) {
-    status = payload_->CheckWhole();
+    const absl::Status status = part_->CheckWhole();
     return context_->inbox->Post(PushPayloadEnded{ticket_, status, !status.ok()});
   }
-  if (request_.has_chunk()) {
-    status = payload_->Take(request_.chunk().offset(), request_.chunk().data());
-  } else {
+  absl::Status status = message_.Parse(&request_);
+  if (status.ok() && message_.fields().kind != BulkKind::kChunk) {
     status = absl::InvalidArgumentError("push: want chunks after the header");
   }
+  if (status.ok()) status = part_->Take(message_.fields().offset, message_.fields().data);
+  message_.Clear();
   if (status.ok()) return StartRead(&request_);
   context_->inbox->Post(PushPayloadEnded{ticket_, status, false});
 }

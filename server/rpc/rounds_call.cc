@@ -42,6 +42,8 @@ v1::RoundRecord ToProto(const RoundRecord& record) {
   if (statistics.noise_steps) proto.set_noise_steps(*statistics.noise_steps);
   if (statistics.path) proto.set_path(*statistics.path);
   proto.set_seconds(record.seconds);
+  proto.set_params_digest(record.params_digest);
+  proto.set_view_digest(record.view_digest);
   return proto;
 }
 

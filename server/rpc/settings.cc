@@ -15,7 +15,8 @@ namespace autoloco::server {
 namespace {
 
 constexpr std::uint32_t kStreamsPerConnectionMax = 64;
-constexpr std::size_t kCallsPerWorkerMax = 8;  // session, push, pull and a few that the worker has given up already
+// Session, the streams of a push and a pull, and some that the worker has given up already.
+constexpr std::size_t kCallsPerWorkerMax = 24;
 constexpr std::size_t kOtherCallsMax = 256;
 
 IntervalPolicy ToPolicy(v1::IntervalConfig::Policy policy) {
@@ -129,13 +130,12 @@ LateSettings ToLateSettings(const v1::RunConfig& run) {
           proto.late_discount()};
 }
 
-CombineRule ToCombineRule(const v1::OuterConfig& proto) {
-  switch (proto.combination()) {
-    case v1::OuterConfig::COMBINATION_MEDIAN: return {Combining::kMedian, proto.trim_share()};
-    case v1::OuterConfig::COMBINATION_TRIMMED_MEAN: return {Combining::kTrimmedMean, proto.trim_share()};
-    default: AUTOLOCO_CHECK(proto.combination() == v1::OuterConfig::COMBINATION_MEAN);
+CombineKind ToCombineKind(v1::OuterConfig::Combination combination) {
+  switch (combination) {
+    case v1::OuterConfig::COMBINATION_MEDIAN: return CombineKind::kMedian;
+    case v1::OuterConfig::COMBINATION_TRIMMED_MEAN: return CombineKind::kTrimmedMean;
+    default: AUTOLOCO_CHECK(combination == v1::OuterConfig::COMBINATION_MEAN); return CombineKind::kMean;
   }
-  return {};
 }
 
 }  // namespace
@@ -155,7 +155,7 @@ CoreConfig ToCoreConfig(const v1::ServerConfig& config, const std::string& run_i
   core.batch_size = run.inner().batch_size();
   core.tokens_per_sample = run.model().context();
   core.shared_data = run.data().sharing() == v1::DataConfig::SHARING_SHARED;
-  core.evaluate = run.evaluation().windows() > 0;
+  core.evaluation_windows = run.evaluation().windows();
   core.strict = run.rounds().strict();
   core.min_workers = run.rounds().min_workers();
   core.start_workers = run.rounds().start_workers();
@@ -168,16 +168,20 @@ CoreConfig ToCoreConfig(const v1::ServerConfig& config, const std::string& run_i
   core.late = ToLateSettings(run);
   core.join_timeout = absl::Seconds(run.rounds().join_timeout_seconds());
   core.finish_timeout = absl::Seconds(run.rounds().finish_timeout_seconds());
+  core.method = ToCommitMethod(run);
+  core.broadcasts_kept = config.server().broadcasts_kept();
   core.checkpoint_every_rounds = config.server().checkpoint_every_rounds();
   core.max_payload_bytes = MaxPayloadBytes(layout.value_count(), ToCodec(run.codec()));
   return core;
 }
 
-CommitRunner::Settings ToCommitSettings(const v1::RunConfig& run) {
-  CommitRunner::Settings settings;
-  settings.zstd_level = run.codec().zstd_level();
-  settings.combine = ToCombineRule(run.outer());
-  return settings;
+CommitMethod ToCommitMethod(const v1::RunConfig& run) {
+  const Coding broadcast = ToBroadcastCoding(run.codec());
+  CommitMethod method;
+  method.combination = ToCombineKind(run.outer().combination());
+  method.trim_share = run.outer().trim_share();
+  method.broadcast = {static_cast<std::uint8_t>(broadcast.codec), broadcast.step, broadcast.zstd_level};
+  return method;
 }
 
 EventLoop::Settings ToLoopSettings(const v1::ServerConfig& config, const std::string& checkpoint) {
@@ -186,7 +190,9 @@ EventLoop::Settings ToLoopSettings(const v1::ServerConfig& config, const std::st
   settings.limits.calls_max = config.server().max_workers() * kCallsPerWorkerMax + kOtherCallsMax;
   settings.limits.stall_timeout = absl::Seconds(config.server().stall_timeout_seconds());
   settings.push_bytes_in_flight_max = config.server().max_push_bytes_in_flight();
-  settings.chunk_bytes_max = config.server().max_chunk_bytes();
+  settings.limits.chunk_bytes_max = config.server().max_chunk_bytes();
+  settings.payloads_kept = PayloadsKept(config);
+  settings.zstd_level = config.run().codec().zstd_level();
   settings.checkpoint = checkpoint;
   return settings;
 }
@@ -199,6 +205,10 @@ ListenOptions ToListenOptions(const v1::ServerOptions& options) {
   listen.max_streams = kStreamsPerConnectionMax;
   listen.insecure = options.insecure();
   return listen;
+}
+
+std::size_t PayloadsKept(const v1::ServerConfig& config) {
+  return ToCommitMethod(config.run()).broadcast.lossless() ? 1 : config.server().broadcasts_kept();
 }
 
 std::size_t ThreadCount(const v1::ServerOptions& options) {

@@ -9,8 +9,8 @@
 #include "autoloco/v1/run_config.pb.h"
 #include "common/rpc/channel.h"
 #include "common/tensor/layout.h"
+#include "server/core/commit_method.h"
 #include "server/core/config.h"
-#include "server/runtime/commit_runner.h"
 #include "server/runtime/event_loop.h"
 
 namespace autoloco::server {
@@ -24,9 +24,12 @@ OuterSettings ToOuterSettings(const v1::RunConfig& run);
 // range of its own, so that a worker of an earlier one can never pass for one of this.
 CoreConfig ToCoreConfig(const v1::ServerConfig& config, const std::string& run_id, std::uint64_t start_number,
                         const Layout& layout);
-CommitRunner::Settings ToCommitSettings(const v1::RunConfig& run);
+CommitMethod ToCommitMethod(const v1::RunConfig& run);
 EventLoop::Settings ToLoopSettings(const v1::ServerConfig& config, const std::string& checkpoint);
 ListenOptions ToListenOptions(const v1::ServerOptions& options);
+
+// Versions whose encoded form is kept for pulls: of whole versions the newest one, else server.broadcasts_kept.
+std::size_t PayloadsKept(const v1::ServerConfig& config);
 
 // Threads of the commit; one a core where the setting is 0.
 std::size_t ThreadCount(const v1::ServerOptions& options);

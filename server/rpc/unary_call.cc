@@ -17,8 +17,8 @@ PushStatusReactor::PushStatusReactor(const RpcContext* context, const v1::PushSt
   }
 }
 
-void PushStatusReactor::Answer(const AnswerPushStatus& answer) {
-  *reply_ = ToProto(answer);
+void PushStatusReactor::Answer(const AnswerPushStatus& answer, const std::vector<ByteRange>& missing) {
+  *reply_ = ToProto(answer, missing);
   End(absl::OkStatus());
 }
 

@@ -18,7 +18,7 @@ class PushStatusReactor final : public grpc::ServerUnaryReactor, public PushStat
   // `context` outlives the reactor; `reply` lives until OnDone. Posts PushStatusParked or CallRejected.
   PushStatusReactor(const RpcContext* context, const v1::PushStatusRequest& request, v1::PushStatusReply* reply);
 
-  void Answer(const AnswerPushStatus& answer) override;
+  void Answer(const AnswerPushStatus& answer, const std::vector<ByteRange>& missing) override;
   void End(const absl::Status& status) override;
   void OnDone() override { delete this; }
 

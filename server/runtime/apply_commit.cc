@@ -1,7 +1,10 @@
 #include "server/runtime/apply_commit.h"
 
 #include <cmath>
+#include <cstdint>
+#include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -9,17 +12,38 @@
 #include "common/base/crash_point.h"
 #include "common/base/status_macros.h"
 #include "common/codec/delta_codec.h"
-#include "server/kernels/outer_step.h"
+#include "server/kernels/commit.h"
 
 namespace autoloco::server {
 namespace {
 
-OuterCoefficients ToCoefficients(const OuterStep& step, const CombineRule& combine) {
+static_assert(static_cast<std::uint8_t>(Codec::kFp32) == BroadcastMethod::kLosslessCodec);
+
+Combining ToCombining(CombineKind combination) {
+  switch (combination) {
+    case CombineKind::kMean: return Combining::kMean;
+    case CombineKind::kMedian: return Combining::kMedian;
+    case CombineKind::kTrimmedMean: return Combining::kTrimmedMean;
+  }
+  return Combining::kMean;
+}
+
+OuterCoefficients ToCoefficients(const OuterStep& step, const CommitMethod& method) {
   OuterCoefficients coefficients{step.learning_rate, step.momentum.mu, step.momentum.nesterov};
-  coefficients.combine = combine;
+  coefficients.combine = {ToCombining(method.combination), method.trim_share};
   const OuterFactors& factors = step.factors;
   if (!factors.plain) coefficients.corrected = CorrectedStep{factors.a, factors.c, factors.p, factors.g};
   return coefficients;
+}
+
+absl::StatusOr<Coding> ToCoding(const BroadcastMethod& method) {
+  const Coding coding{static_cast<Codec>(method.codec), method.step, method.zstd_level};
+  const bool stepped = IsQuantized(coding.codec) && coding.codec != Codec::kInt8;
+  if (!IsKnown(coding.codec) || (stepped && !(coding.step >= kStepMin && coding.step <= kStepMax))) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("no way to code broadcasts: codec ", static_cast<int>(method.codec), ", step ", method.step));
+  }
+  return coding;
 }
 
 CommitStats ToStats(const OuterStepStatistics& statistics, std::span<const CommitDelta> deltas) {
@@ -35,22 +59,37 @@ CommitStats ToStats(const OuterStepStatistics& statistics, std::span<const Commi
 
 }  // namespace
 
-absl::StatusOr<CommitOutcome> ApplyCommit(std::span<const CommitDelta> deltas, const OuterStep& step,
-                                          const CombineRule& combine, ParameterStore* parameters, WorkPool* pool) {
+absl::StatusOr<CommitOutcome> ApplyCommit(const CommitWork& work, ParameterStore* parameters, WorkPool* pool) {
   CrashPoint("commit_before");
   std::vector<Contribution> contributions;
-  for (const CommitDelta& delta : deltas) {
+  for (const CommitDelta& delta : work.deltas) {
     const std::optional<Codec> codec = CodecOf(delta.payload);
     if (!codec) return absl::InvalidArgumentError(absl::StrCat("the delta of ", delta.worker, " names no codec"));
     contributions.push_back({delta.payload, *codec, delta.weight});
   }
+  AUTOLOCO_ASSIGN_OR_RETURN(const Coding broadcast, ToCoding(work.method.broadcast));
+  const bool lossless = work.method.broadcast.lossless();
+  if (lossless) {
+    parameters->DropView();
+  } else {
+    AUTOLOCO_RETURN_IF_ERROR(parameters->MakeView());
+  }
   AUTOLOCO_ASSIGN_OR_RETURN(
-      const OuterStepStatistics statistics,
-      ApplyOuterStep(contributions, ToCoefficients(step, combine), parameters->params(), parameters->momentum(), pool));
-  if (!statistics.finite) {
+      CommitResult result,
+      Commit({contributions, ToCoefficients(work.step, work.method), broadcast},
+             {parameters->params(), parameters->momentum(), parameters->view_values(), parameters->view().get(),
+              work.guard},
+             pool));
+  if (!result.statistics.finite) {
     return absl::OutOfRangeError("the outer step gave values that are not finite: the run diverged");
   }
-  CommitOutcome outcome{parameters->ParamsDigest(), ToStats(statistics, deltas)};
+  EncodedPayload::Header header{lossless ? PullForm::kFull : PullForm::kBroadcast, work.round + 1, result.params_digest,
+                                broadcast.codec};
+  CommitOutcome outcome;
+  outcome.params_digest = std::move(result.params_digest);
+  outcome.view_digest = std::move(result.view_digest);
+  outcome.stats = ToStats(result.statistics, work.deltas);
+  outcome.payload = std::make_shared<const EncodedPayload>(std::move(header), std::move(result.blocks));
   CrashPoint("commit_after");
   return outcome;
 }

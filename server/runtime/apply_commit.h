@@ -4,14 +4,17 @@
 #define AUTOLOCO_SERVER_RUNTIME_APPLY_COMMIT_H_
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "common/base/ids.h"
 #include "common/base/parallel.h"
+#include "server/core/commit_method.h"
 #include "server/core/outer_schedule.h"
 #include "server/core/types.h"
-#include "server/kernels/robust_mean.h"
+#include "server/runtime/encoded_payload.h"
 #include "server/runtime/parameter_store.h"
 
 namespace autoloco::server {
@@ -22,16 +25,26 @@ struct CommitDelta {
   double weight = 0;
 };
 
-struct CommitOutcome {
-  std::string params_digest;  // of the next version
-  CommitStats stats;
+struct CommitWork {
+  Round round = 0;
+  std::span<const CommitDelta> deltas;
+  OuterStep step = {};
+  CommitMethod method = {};
+  BlockGuard* guard = nullptr;  // of whoever still reads version `round`; null: nobody
 };
 
-// Turns the parameters into the next version: the same deltas, in the same order, give the same bits, whatever the
-// number of threads. After an error the parameters are of no version and must not be used: INTERNAL or
-// INVALID_ARGUMENT a delta cannot be decoded, OUT_OF_RANGE the values are no longer finite.
-absl::StatusOr<CommitOutcome> ApplyCommit(std::span<const CommitDelta> deltas, const OuterStep& step,
-                                          const CombineRule& combine, ParameterStore* parameters, WorkPool* pool);
+struct CommitOutcome {
+  std::string params_digest;  // of the next version
+  std::string view_digest;    // of what every worker will hold as that version
+  CommitStats stats;
+  std::shared_ptr<const EncodedPayload> payload;  // what is sent of it
+};
+
+// Turns the parameters, of version work.round, into the next version: the same work gives the same bits, whatever the
+// number of threads. The parameters have a view of their own afterwards if the method's broadcasts are lossy, and none
+// otherwise. After an error they are of no version and must not be used: INTERNAL or INVALID_ARGUMENT a delta cannot be
+// decoded or the method is none, OUT_OF_RANGE the values are no longer finite, RESOURCE_EXHAUSTED no memory for a view.
+absl::StatusOr<CommitOutcome> ApplyCommit(const CommitWork& work, ParameterStore* parameters, WorkPool* pool);
 
 }  // namespace autoloco::server
 

@@ -1,5 +1,7 @@
 #include "server/runtime/call_table.h"
 
+#include <vector>
+
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 
@@ -39,9 +41,11 @@ void CallTable::On(const PullParked& input, Instant now) {
 void CallTable::On(const PushStatusParked& input) {
   const absl::Status room = CheckRoom();
   if (!room.ok()) return input.call->End(room);
-  const bool inserted = push_statuses_.emplace(input.event.ticket, input.call).second;
+  const PushStatusAsked& asked = input.event;
+  const PushStatusAsker asker{input.call, {asked.sender.worker, asked.round, asked.fragment}};
+  const bool inserted = push_statuses_.emplace(asked.ticket, asker).second;
   AUTOLOCO_CHECK(inserted);
-  events_->push_back(input.event);
+  events_->push_back(asked);
 }
 
 void CallTable::On(const EvictParked& input) {
@@ -62,10 +66,11 @@ void CallTable::Answer(const AnswerEvict& effect) {
 void CallTable::Answer(const AnswerPushStatus& effect) {
   const auto it = push_statuses_.find(effect.ticket);
   if (it == push_statuses_.end()) return;
-  if (effect.status.ok()) {
-    it->second->Answer(effect);
+  const PushStatusAsker& asker = it->second;
+  if (!effect.status.ok()) {
+    asker.call->End(effect.status);
   } else {
-    it->second->End(effect.status);
+    asker.call->Answer(effect, effect.known ? std::vector<ByteRange>() : pushes_.Missing(asker.key));
   }
   push_statuses_.erase(it);
 }
@@ -75,7 +80,7 @@ void CallTable::Close(Instant now) {
   sessions_.CloseAll(ShuttingDown(), now);
   pushes_.CloseAll(ShuttingDown());
   pulls_.CloseParked(ShuttingDown());
-  for (const auto& [ticket, call] : push_statuses_) call->End(ShuttingDown());
+  for (const auto& [ticket, asker] : push_statuses_) asker.call->End(ShuttingDown());
   push_statuses_.clear();
   for (const auto& [ticket, call] : evictions_) call->End(ShuttingDown());
   evictions_.clear();

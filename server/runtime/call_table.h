@@ -23,13 +23,14 @@ class CallTable {
     std::size_t calls_max = 4096;  // open at a time, sessions and transfers together
     absl::Duration hello_timeout = absl::Seconds(10);
     absl::Duration stall_timeout = absl::Seconds(60);
+    std::size_t chunk_bytes_max = 1024 * 1024;  // of one message of a push
   };
-  CallTable(const Limits& limits, const PushTable::Tools& tools)
+  CallTable(const Limits& limits, const PushTable::Tools& tools, const PullTable::Source& source)
       : calls_max_(limits.calls_max),
         events_(tools.events),
         sessions_(limits.hello_timeout, tools.events),
-        pushes_(tools, limits.stall_timeout),
-        pulls_(limits.stall_timeout, tools.telemetry, tools.events) {}
+        pushes_(tools, limits.chunk_bytes_max, limits.stall_timeout),
+        pulls_(source, limits.stall_timeout, tools.telemetry, tools.events) {}
 
   // Inputs that belong to a call.
   void On(const CallRejected& input) { input.call->End(input.status); }
@@ -39,10 +40,10 @@ class CallTable {
   void On(const SessionEnded& input) { Count(sessions_.OnEnded(input)); }
   void On(const SessionWritten& input) { Count(sessions_.OnWritten(input)); }
   void On(const PushStarted& input, Instant now);
-  void On(const PushHeaderRead& input) { Count(pushes_.OnHeader(input)); }
+  void On(const PushHeaderRead& input, Instant now) { Count(pushes_.OnHeader(input, now)); }
   void On(const PushMalformed& input) { Count(pushes_.OnMalformed(input)); }
   void On(const PushPayloadEnded& input, Instant now) { Count(pushes_.OnPayloadEnded(input, now)); }
-  void On(const PushAbandoned& input) { Count(pushes_.OnAbandoned(input)); }
+  void On(const PushAbandoned& input, Instant now) { Count(pushes_.OnAbandoned(input, now)); }
   void On(const PushChecked& input) { Count(pushes_.OnChecked(input)); }
   void On(const PullParked& input, Instant now);
   void On(const PullEnded& input, Instant now) { Count(pulls_.OnEnded(input, now)); }
@@ -80,7 +81,11 @@ class CallTable {
   SessionTable sessions_;
   PushTable pushes_;
   PullTable pulls_;
-  std::map<Ticket, PushStatusCall*> push_statuses_;
+  struct PushStatusAsker {
+    PushStatusCall* call = nullptr;
+    PushKey key;  // asked about
+  };
+  std::map<Ticket, PushStatusAsker> push_statuses_;
   std::map<Ticket, Call*> evictions_;
 };
 

@@ -15,10 +15,11 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "common/base/byte_ranges.h"
 #include "server/core/effects.h"
 #include "server/core/types.h"
-#include "server/runtime/encoded_snapshot.h"
 #include "server/runtime/payload.h"
+#include "server/runtime/pull_answer.h"
 
 namespace autoloco::server {
 
@@ -46,25 +47,24 @@ class PushCall : public Call {
  public:
   // Reads the first message: PushHeaderRead or PushMalformed is posted.
   virtual void ReadHeader() = 0;
-  // Reads the payload into `payload` until it is whole, wrong or over: PushPayloadEnded is posted once.
-  virtual void ReceivePayload(std::shared_ptr<Payload> payload) = 0;
+  // Reads chunks into `part` until it is whole, wrong or over: PushPayloadEnded is posted once.
+  virtual void ReceivePayload(std::shared_ptr<PayloadPart> part) = 0;
   // Ends the call with OK and this reply.
   virtual void Answer(PushOutcome outcome, const std::string& reason, bool replayed) = 0;
 };
 
 class PullCall : public Call {
  public:
-  // Sends the snapshot, adding to `bytes_moved` as it goes: PullEnded is posted once. End() must wait for it.
-  virtual void SendSnapshot(std::shared_ptr<const EncodedSnapshot> snapshot,
-                            std::shared_ptr<std::atomic<std::uint64_t>> bytes_moved) = 0;
+  // Sends the answer, adding to `bytes_moved` as its blocks go: PullEnded is posted once. End() must wait for it.
+  virtual void Send(PullAnswer answer, std::shared_ptr<std::atomic<std::uint64_t>> bytes_moved) = 0;
   // Breaks the stream, so that PullEnded comes soon.
   virtual void Cut() = 0;
 };
 
 class PushStatusCall : public Call {
  public:
-  // Ends the call.
-  virtual void Answer(const AnswerPushStatus& answer) = 0;
+  // Ends the call. `missing`: of a push that is not known but under way; PushTable::Missing.
+  virtual void Answer(const AnswerPushStatus& answer, const std::vector<ByteRange>& missing) = 0;
 };
 
 // The run, and what the process knows beyond the core.
@@ -72,6 +72,7 @@ struct ServerStatus {
   RunStatus run;
   absl::Time now;  // of the clock that run.workers[].last_seen is told in
   std::string params_digest;
+  std::string view_digest;
   std::string checkpoint;  // path of the newest one; empty: none
   std::uint64_t parameters = 0;
   std::uint64_t bytes_up = 0;    // payload bytes received

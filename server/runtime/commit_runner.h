@@ -1,6 +1,7 @@
-// The thread that changes the parameters and writes checkpoints of them, one job after the other in the order given:
-// nothing else touches the parameters while the loop runs, so a checkpoint asked for before a commit sees what was
-// there before it.
+// The thread that changes the parameters, one commit after the other, and the one beside it that writes checkpoints of
+// them. Jobs are begun in the order given, so a checkpoint asked for before a commit has what was there before it: the
+// commit leaves a copy of what has not been read yet (checkpoint_reader.h). Nothing else touches the parameters while
+// the loop runs, but for readers of the view.
 #ifndef AUTOLOCO_SERVER_RUNTIME_COMMIT_RUNNER_H_
 #define AUTOLOCO_SERVER_RUNTIME_COMMIT_RUNNER_H_
 
@@ -10,10 +11,12 @@
 
 #include "common/base/clock.h"
 #include "common/base/ids.h"
+#include "common/base/mutex.h"
 #include "common/base/parallel.h"
+#include "server/core/commit_method.h"
 #include "server/core/outer_schedule.h"
 #include "server/core/types.h"
-#include "server/kernels/robust_mean.h"
+#include "server/runtime/checkpoint_reader.h"
 #include "server/runtime/inbox.h"
 #include "server/runtime/parameter_store.h"
 #include "server/runtime/payload.h"
@@ -33,12 +36,8 @@ class CommitRunner {
     WorkPool* pool = nullptr;  // for the blocks of a job
     Inbox* inbox = nullptr;    // CommitFinished and CheckpointFinished go there
   };
-  struct Settings {
-    int zstd_level = 1;        // of the snapshot
-    CombineRule combine = {};  // how the deltas become one
-  };
 
-  CommitRunner(const Tools& tools, const Settings& settings) : tools_(tools), settings_(settings) {}
+  explicit CommitRunner(const Tools& tools) : tools_(tools) {}
 
   struct Delta {
     std::shared_ptr<const Payload> payload;
@@ -49,11 +48,13 @@ class CommitRunner {
     Round round = 0;
     std::vector<Delta> deltas;
     OuterStep step = {};
+    CommitMethod method = {};
   };
   // Turns the deltas into version round + 1; CommitFinished follows. A commit that fails half-way leaves parameters
   // that nobody may use: the process ends with one line then, and the next start goes on from the newest checkpoint.
   void Commit(CommitJob job);
-  // Stores the parameters as version snapshot.version; CheckpointFinished follows.
+  // Stores the parameters as version snapshot.version; CheckpointFinished follows. One is written at a time: the next
+  // one, and commits after it, wait for its end.
   void Checkpoint(CoreSnapshot snapshot);
 
   // Waits for the jobs under way.
@@ -62,11 +63,18 @@ class CommitRunner {
  private:
   // On the commit thread.
   void RunCommit(const CommitJob& job);
-  void RunCheckpoint(const CoreSnapshot& snapshot);
+  void BeginCheckpoint(CoreSnapshot snapshot);
+  void WaitForCheckpoint();
+  // On the checkpoint thread. `start`: when it was begun.
+  void WriteCheckpoint(const CoreSnapshot& snapshot, CheckpointReader* reader, Instant start);
 
   const Tools tools_;
-  const Settings settings_;
-  WorkPool thread_{1};
+  std::shared_ptr<CheckpointReader> reader_;  // commit thread: of a checkpoint begun since the last commit; null: none
+  Mutex mutex_;
+  CondVar written_;
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  WorkPool checkpoint_thread_{1};
+  WorkPool thread_{1};  // last: it ends first, and gives no more to the other
 };
 
 }  // namespace autoloco::server

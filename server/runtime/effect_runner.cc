@@ -60,6 +60,7 @@ void EffectRunner::Do(const StartCommit& effect, Instant) {
   CommitRunner::CommitJob job;
   job.round = effect.round;
   job.step = effect.step;
+  job.method = effect.method;
   for (const StartCommit::Contribution& contribution : effect.contributions) {
     std::shared_ptr<Payload> payload = payloads_->Find(contribution.push);
     AUTOLOCO_CHECK(payload != nullptr);

@@ -7,19 +7,32 @@
 #include "common/base/check.h"
 
 namespace autoloco::server {
+namespace {
 
-EventLoop::EventLoop(const Tools& tools, const Settings& settings, std::shared_ptr<const EncodedSnapshot> snapshot)
+// What an operator reads of it.
+std::string TextOf(StorageTask task, const absl::Status& status) {
+  return absl::StrCat(task == StorageTask::kRecords ? "nothing can be stored: " : "no room for deltas: ",
+                      status.message());
+}
+
+}  // namespace
+
+EventLoop::EventLoop(const Tools& tools, const Settings& settings, const Initial& initial)
     : tools_(tools),
       started_(tools.clock->Now()),
-      payloads_(settings.push_bytes_in_flight_max, settings.chunk_bytes_max, tools.records),
-      calls_(settings.limits, PushTable::Tools{tools.layout, settings.codec, tools.pool, tools.inbox, &payloads_,
-                                               tools.telemetry, &events_}),
+      payloads_(settings.push_bytes_in_flight_max, tools.records),
+      calls_(settings.limits,
+             PushTable::Tools{tools.layout, settings.codec, tools.pool, tools.inbox, &payloads_, tools.telemetry,
+                              &events_},
+             PullTable::Source{tools.layout, initial.view, settings.zstd_level, settings.payloads_kept}),
       runner_(&calls_, &payloads_, tools.commits, tools.records, tools.telemetry),
+      params_digest_(initial.params_digest),
+      view_digest_(initial.view_digest),
       checkpoint_(settings.checkpoint),
       timers_from_(started_),
       next_tick_(started_),
       next_status_(started_) {
-  calls_.pulls().SetSnapshot(std::move(snapshot));
+  for (const auto& payload : initial.payloads) calls_.pulls().Add(payload);
 }
 
 EventLoop::~EventLoop() { AUTOLOCO_CHECK(!thread_.joinable()); }
@@ -99,10 +112,11 @@ void EventLoop::PublishFinish() {
 ServerStatus EventLoop::Status(Instant now) const {
   ServerStatus status;
   status.run = tools_.core->Status();
-  if (!storage_.ok()) status.run.reason = absl::StrCat("nothing can be stored: ", storage_.message());
+  if (!trouble_.empty()) status.run.reason = TextOf(trouble_.begin()->first, trouble_.begin()->second);
   status.now = now;
-  status.params_digest = calls_.pulls().snapshot().header().params_digest;
-  status.parameters = calls_.pulls().snapshot().header().value_count;
+  status.params_digest = params_digest_;
+  status.view_digest = view_digest_;
+  status.parameters = tools_.layout->value_count();
   status.checkpoint = checkpoint_;
   status.bytes_up = calls_.pushes().bytes_received();
   status.bytes_down = calls_.pulls().bytes_sent();
@@ -125,7 +139,9 @@ void EventLoop::Handle(const RoundsParked& input) { input.call->Answer(tools_.co
 
 void EventLoop::Handle(const CommitFinished& input) {
   runner_.OnCommitFinished();
-  calls_.pulls().SetSnapshot(input.snapshot);
+  calls_.pulls().Add(input.payload);
+  params_digest_ = input.event.params_digest;
+  view_digest_ = input.event.view_digest;
   events_.push_back(input.event);
 }
 
@@ -136,11 +152,14 @@ void EventLoop::Handle(const CheckpointFinished& input) {
 
 void EventLoop::Handle(const RecordsStored& input) { events_.push_back(input); }
 
-void EventLoop::Handle(const StorageTrouble& input) { storage_ = input.status; }
+void EventLoop::Handle(const StorageTrouble& input) {
+  trouble_.erase(input.task);
+  if (!input.status.ok()) trouble_[input.task] = input.status;
+}
 
 void EventLoop::Handle(const StorageGaveUp& input) {
-  storage_ = input.status;
-  gave_up_ = RunFinished{1, false, absl::StrCat("nothing can be stored: ", input.status.message())};
+  trouble_[input.task] = input.status;
+  gave_up_ = RunFinished{1, false, TextOf(input.task, input.status)};
 }
 
 void EventLoop::Handle(const ShutdownAsked& input) { events_.push_back(ShutdownRequested{input.reason}); }

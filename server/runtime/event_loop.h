@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -44,12 +45,20 @@ class EventLoop {
     Codec codec = Codec::kFp32;
     CallTable::Limits limits;
     std::uint64_t push_bytes_in_flight_max = 0;
-    std::size_t chunk_bytes_max = 0;
-    std::string checkpoint;  // path of the one that the run goes on from; empty: none
+    std::size_t payloads_kept = 1;  // of versions, for pulls
+    int zstd_level = 1;             // of live blocks
+    std::string checkpoint;         // path of the one that the run goes on from; empty: none
   };
 
-  // `snapshot`: of the version that the core starts from.
-  EventLoop(const Tools& tools, const Settings& settings, std::shared_ptr<const EncodedSnapshot> snapshot);
+  // What the version is that the core starts from, and what can be sent of it.
+  struct Initial {
+    std::string params_digest;
+    std::string view_digest;
+    std::vector<std::shared_ptr<const EncodedPayload>> payloads;  // oldest first
+    std::shared_ptr<const LiveView> view;                         // null: versions are sent whole
+  };
+
+  EventLoop(const Tools& tools, const Settings& settings, const Initial& initial);
   // REQUIRES: stopped, or never started.
   ~EventLoop();
   EventLoop(const EventLoop&) = delete;
@@ -107,8 +116,10 @@ class EventLoop {
   PayloadStore payloads_;
   CallTable calls_;
   EffectRunner runner_;
+  std::string params_digest_;  // of the newest version that was made
+  std::string view_digest_;
   std::string checkpoint_;
-  absl::Status storage_;  // of the last attempt
+  std::map<StorageTask, absl::Status> trouble_;  // of the last attempts at what cannot be done
   std::optional<RunFinished> gave_up_;
   bool stopping_ = false;
   Instant timers_from_;  // no TimerFired before

@@ -9,10 +9,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/base/byte_ranges.h"
 #include "common/base/ids.h"
 #include "server/core/events.h"
 #include "server/runtime/calls.h"
-#include "server/runtime/encoded_snapshot.h"
+#include "server/runtime/encoded_payload.h"
 #include "server/runtime/ports.h"
 
 namespace autoloco::server {
@@ -55,14 +56,15 @@ struct PushStarted {
 };
 struct PushHeaderRead {
   PushOpened event;
+  ByteRange range;  // that this stream brings; inside the payload
 };
 // The first message is no header, or none that holds water.
 struct PushMalformed {
   Ticket ticket = 0;
   absl::Status status;
 };
-// OK: exactly the announced bytes came and the sender is done. `cut_short`: the stream ended early, which may also
-// mean that the caller is gone (PushAbandoned follows then).
+// OK: exactly the bytes of the stream's range came and the sender is done. `cut_short`: the stream ended early, which
+// may also mean that the caller is gone (PushAbandoned follows then).
 struct PushPayloadEnded {
   Ticket ticket = 0;
   absl::Status status;
@@ -109,7 +111,7 @@ struct EvictParked {
 // ---------------------------------------------------------------------------------------------------- slow work
 struct CommitFinished {
   CommitDone event;
-  std::shared_ptr<const EncodedSnapshot> snapshot;  // of the new version
+  std::shared_ptr<const EncodedPayload> payload;  // what is sent of the new version
 };
 struct CheckpointFinished {
   Version version = 0;
@@ -118,12 +120,14 @@ struct CheckpointFinished {
 
 // RecordsStored (server/core/events.h) is posted as it is.
 
-// Records could not be made durable; it is tried again. OK: they could, after that.
+// The task could not be done; it is tried again. OK: it could, after that.
 struct StorageTrouble {
+  StorageTask task = StorageTask::kRecords;
   absl::Status status;
 };
-// It will not be tried again: the process must end.
+// That has gone on for too long: the process must end.
 struct StorageGaveUp {
+  StorageTask task = StorageTask::kRecords;
   absl::Status status;
 };
 
@@ -137,11 +141,11 @@ struct CloseCalls {};
 // The loop thread returns. Last input.
 struct StopLoop {};
 
-using Input = std::variant<CallRejected, SessionOpened, SessionRead, SessionMalformed, SessionEnded, SessionWritten,
-                           PushStarted, PushHeaderRead, PushMalformed, PushPayloadEnded, PushAbandoned, PushChecked,
-                           PullParked, PullEnded, PushStatusParked, StatusParked, RoundsParked, EvictParked,
-                           CommitFinished, CheckpointFinished, RecordsStored, StorageTrouble, StorageGaveUp,
-                           ShutdownAsked, CloseCalls, StopLoop>;
+using Input =
+    std::variant<CallRejected, SessionOpened, SessionRead, SessionMalformed, SessionEnded, SessionWritten, PushStarted,
+                 PushHeaderRead, PushMalformed, PushPayloadEnded, PushAbandoned, PushChecked, PullParked, PullEnded,
+                 PushStatusParked, StatusParked, RoundsParked, EvictParked, CommitFinished, CheckpointFinished,
+                 RecordsStored, StorageTrouble, StorageGaveUp, ShutdownAsked, CloseCalls, StopLoop>;
 
 }  // namespace autoloco::server
 

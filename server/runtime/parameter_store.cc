@@ -1,5 +1,6 @@
 #include "server/runtime/parameter_store.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -19,10 +20,22 @@ absl::StatusOr<ParameterStore> ParameterStore::Allocate(const Layout& layout) {
   return ParameterStore(layout, std::move(params), std::move(momentum));
 }
 
+absl::Status ParameterStore::MakeView() {
+  if (view_ != nullptr) return absl::OkStatus();
+  AUTOLOCO_ASSIGN_OR_RETURN(view_, LiveView::Allocate(layout_.value_count()));
+  const std::span<const float> params = params_.values();
+  std::copy(params.begin(), params.end(), view_->values().begin());
+  return absl::OkStatus();
+}
+
 std::string ParameterStore::ParamsDigest() const { return Digest128(params_.values()); }
 
-std::shared_ptr<const EncodedSnapshot> ParameterStore::Encode(Version version, std::string params_digest,
-                                                              int zstd_level, WorkPool* pool) const {
+std::string ParameterStore::ViewDigest() const {
+  return view_ == nullptr ? ParamsDigest() : Digest128(std::span<const float>(view_->values()));
+}
+
+std::shared_ptr<const EncodedPayload> ParameterStore::Encode(Version version, std::string params_digest, int zstd_level,
+                                                             WorkPool* pool) const {
   const std::span<const float> params = params_.values();
   const std::uint64_t block_count = BlockCount(params.size());
   std::vector<std::string> blocks(block_count);
@@ -33,8 +46,8 @@ std::shared_ptr<const EncodedSnapshot> ParameterStore::Encode(Version version, s
                            params.subspan(index * kBlockValues, BlockSize(params.size(), index)), &blocks[index]);
   };
   pool->ParallelFor(block_count, encode);
-  EncodedSnapshot::Header header{version, std::move(params_digest), layout_.hash(), params.size()};
-  return std::make_shared<const EncodedSnapshot>(std::move(header), std::move(blocks));
+  EncodedPayload::Header header{PullForm::kFull, version, std::move(params_digest), Codec::kFp32};
+  return std::make_shared<const EncodedPayload>(std::move(header), std::move(blocks));
 }
 
 }  // namespace autoloco::server

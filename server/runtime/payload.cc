@@ -1,10 +1,12 @@
 #include "server/runtime/payload.h"
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/check.h"
 #include "common/base/status_macros.h"
 
 namespace autoloco::server {
@@ -21,14 +23,31 @@ class PlainMemory final : public PayloadMemory {
   const std::size_t size_;
 };
 
+std::uint64_t SizeOf(std::span<const absl::string_view> pieces) {
+  std::uint64_t size = 0;
+  for (const absl::string_view piece : pieces) size += piece.size();
+  return size;
+}
+
+// Copies what of `pieces`, which begin at `offset`, lies in `range`.
+void Copy(std::uint64_t offset, std::span<const absl::string_view> pieces, const ByteRange& range, std::byte* to) {
+  for (const absl::string_view piece : pieces) {
+    const std::uint64_t first = std::max(offset, range.first);
+    const std::uint64_t end = std::min(offset + piece.size(), range.end());
+    if (first < end) std::memcpy(to + first, piece.data() + (first - offset), end - first);
+    offset += piece.size();
+  }
+}
+
 }  // namespace
 
-Payload::Payload(std::unique_ptr<PayloadMemory> memory, std::size_t chunk_bytes_max)
-    : memory_(std::move(memory)), bytes_(memory_->bytes()), chunk_bytes_max_(chunk_bytes_max) {}
+Payload::Payload(std::unique_ptr<PayloadMemory> memory) : memory_(std::move(memory)), bytes_(memory_->bytes()) {}
 
 std::shared_ptr<Payload> Payload::Whole(std::unique_ptr<PayloadMemory> memory) {
-  auto payload = std::make_shared<Payload>(std::move(memory), 0);
-  payload->received_.store(payload->size(), std::memory_order_relaxed);
+  auto payload = std::make_shared<Payload>(std::move(memory));
+  MutexLock lock(&payload->mutex_);
+  payload->claimed_.Add({0, payload->size()});
+  payload->received_.store(payload->size(), std::memory_order_release);
   return payload;
 }
 
@@ -41,33 +60,55 @@ absl::StatusOr<std::unique_ptr<PayloadMemory>> AllocatePayloadMemory(std::uint64
   return std::make_unique<PlainMemory>(std::move(bytes), size_bytes);
 }
 
-absl::StatusOr<std::shared_ptr<Payload>> Payload::Allocate(std::uint64_t size_bytes, std::size_t chunk_bytes_max) {
+absl::StatusOr<std::shared_ptr<Payload>> Payload::Allocate(std::uint64_t size_bytes) {
   AUTOLOCO_ASSIGN_OR_RETURN(std::unique_ptr<PayloadMemory> memory, AllocatePayloadMemory(size_bytes));
-  return std::make_shared<Payload>(std::move(memory), chunk_bytes_max);
+  return std::make_shared<Payload>(std::move(memory));
 }
 
-absl::Status Payload::Take(std::uint64_t offset, absl::string_view data) {
-  const std::uint64_t received = this->received();
-  if (data.size() > chunk_bytes_max_) {
+void Payload::Put(std::uint64_t offset, std::span<const absl::string_view> pieces) {
+  const std::uint64_t count = SizeOf(pieces);
+  AUTOLOCO_CHECK(offset <= size());
+  AUTOLOCO_CHECK(count <= size() - offset);
+  std::vector<ByteRange> mine;
+  {
+    MutexLock lock(&mutex_);
+    mine = claimed_.Add({offset, count});
+  }
+  for (const ByteRange& range : mine) Copy(offset, pieces, range, bytes_.data());
+  received_.fetch_add(TotalBytes(mine), std::memory_order_acq_rel);
+}
+
+std::vector<ByteRange> Payload::Missing(std::size_t most) const {
+  MutexLock lock(&mutex_);
+  return claimed_.Missing(size(), most);
+}
+
+PayloadPart::PayloadPart(std::shared_ptr<Payload> payload, ByteRange range, std::size_t chunk_bytes_max)
+    : payload_(std::move(payload)), range_(range), chunk_bytes_max_(chunk_bytes_max) {}
+
+absl::Status PayloadPart::Take(std::uint64_t offset, std::span<const absl::string_view> pieces) {
+  const std::uint64_t taken = this->taken();
+  const std::uint64_t count = SizeOf(pieces);
+  if (count > chunk_bytes_max_) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("chunk at offset ", offset, ": want at most ", chunk_bytes_max_, " bytes, got ", data.size()));
+        absl::StrCat("chunk at offset ", offset, ": want at most ", chunk_bytes_max_, " bytes, got ", count));
   }
-  if (data.empty()) return absl::InvalidArgumentError(absl::StrCat("chunk at offset ", offset, " is empty"));
-  if (offset != received) {
-    return absl::OutOfRangeError(absl::StrCat("chunk of the push: want offset ", received, ", got ", offset));
+  if (count == 0) return absl::InvalidArgumentError(absl::StrCat("chunk at offset ", offset, " is empty"));
+  if (offset != taken) {
+    return absl::OutOfRangeError(absl::StrCat("chunk of the push: want offset ", taken, ", got ", offset));
   }
-  if (data.size() > size() - received) {
+  if (count > range_.count - taken) {
     return absl::OutOfRangeError(
-        absl::StrCat("push: want ", size(), " bytes in all, got at least ", received + data.size()));
+        absl::StrCat("push: want ", range_.count, " bytes in all, got at least ", taken + count));
   }
-  std::memcpy(bytes_.data() + received, data.data(), data.size());
-  received_.store(received + data.size(), std::memory_order_relaxed);
+  payload_->Put(range_.first + taken, pieces);
+  taken_.store(taken + count, std::memory_order_relaxed);
   return absl::OkStatus();
 }
 
-absl::Status Payload::CheckWhole() const {
-  if (received() == size()) return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat("push: want ", size(), " bytes, the stream ended after ", received()));
+absl::Status PayloadPart::CheckWhole() const {
+  if (taken() == range_.count) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat("push: want ", range_.count, " bytes, the stream ended after ", taken()));
 }
 
 }  // namespace autoloco::server

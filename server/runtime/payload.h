@@ -7,10 +7,13 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/base/byte_ranges.h"
+#include "common/base/mutex.h"
 
 namespace autoloco::server {
 
@@ -20,31 +23,36 @@ class PayloadMemory {
   virtual ~PayloadMemory() = default;
   // Written while the payload comes in, only read afterwards.
   virtual std::span<std::byte> bytes() = 0;
+  // All bytes are written: may begin to bring them to where they are kept, so that less is left to do once they are
+  // accepted. Returns at once. Called at most once, before anybody reads.
+  virtual void Arrived() {}
 };
 
 // Plain memory; pages are touched only as bytes come. RESOURCE_EXHAUSTED when it cannot be had.
 absl::StatusOr<std::unique_ptr<PayloadMemory>> AllocatePayloadMemory(std::uint64_t size_bytes);
 
-// One thread at a time takes chunks; received() may be asked from any thread; bytes() is read after the last chunk.
+// Thread-safe: the streams of a push fill it side by side. A byte is written once, by whoever brings it first; what
+// comes again is passed over.
 class Payload {
  public:
   // In plain memory.
-  static absl::StatusOr<std::shared_ptr<Payload>> Allocate(std::uint64_t size_bytes, std::size_t chunk_bytes_max);
+  static absl::StatusOr<std::shared_ptr<Payload>> Allocate(std::uint64_t size_bytes);
   // Fills `memory`.
-  Payload(std::unique_ptr<PayloadMemory> memory, std::size_t chunk_bytes_max);
+  explicit Payload(std::unique_ptr<PayloadMemory> memory);
   // One that is whole already.
   static std::shared_ptr<Payload> Whole(std::unique_ptr<PayloadMemory> memory);
 
-  // Appends the chunk that starts at `offset`.
-  // RESOURCE_EXHAUSTED: larger than a chunk may be. OUT_OF_RANGE: not where the last one ended, or beyond the size.
-  // INVALID_ARGUMENT: empty. What was there before stays.
-  absl::Status Take(std::uint64_t offset, absl::string_view data);
+  // Puts `pieces`, one after the other, where they belong. REQUIRES: all of it lies inside.
+  void Put(std::uint64_t offset, std::span<const absl::string_view> pieces);
+  void Put(std::uint64_t offset, absl::string_view bytes) { Put(offset, std::span(&bytes, 1)); }
 
-  // OK when all bytes are there; DATA_LOSS saying how many are.
-  absl::Status CheckWhole() const;
+  // What nobody has brought yet, in order; at most `most` ranges (ByteRanges::Missing).
+  std::vector<ByteRange> Missing(std::size_t most) const;
 
   std::uint64_t size() const { return bytes_.size(); }
-  std::uint64_t received() const { return received_.load(std::memory_order_relaxed); }
+  // Bytes that are in their places. Whoever finds the payload whole sees all of them.
+  std::uint64_t received() const { return received_.load(std::memory_order_acquire); }
+  bool whole() const { return received() == size(); }
   // REQUIRES: whole.
   std::span<const std::byte> bytes() const { return bytes_; }
   PayloadMemory* memory() { return memory_.get(); }
@@ -52,8 +60,33 @@ class Payload {
  private:
   const std::unique_ptr<PayloadMemory> memory_;
   const std::span<std::byte> bytes_;
-  const std::size_t chunk_bytes_max_;
   std::atomic<std::uint64_t> received_{0};
+  mutable Mutex mutex_;
+  ByteRanges claimed_ ABSL_GUARDED_BY(mutex_);  // written, or being written by the thread that claimed them
+};
+
+// What one stream brings of a payload: a range of it, chunk by chunk.
+class PayloadPart {
+ public:
+  // REQUIRES: the range lies inside the payload.
+  PayloadPart(std::shared_ptr<Payload> payload, ByteRange range, std::size_t chunk_bytes_max);
+
+  // The chunk that starts `offset` bytes into the range. One thread at a time.
+  // RESOURCE_EXHAUSTED: larger than a chunk may be. OUT_OF_RANGE: not where the last one ended, or beyond the range.
+  // INVALID_ARGUMENT: empty. The payload is as before then.
+  absl::Status Take(std::uint64_t offset, std::span<const absl::string_view> pieces);
+
+  // OK when the whole range came; DATA_LOSS saying how much did.
+  absl::Status CheckWhole() const;
+
+  // Bytes that came on this stream; any thread.
+  std::uint64_t taken() const { return taken_.load(std::memory_order_relaxed); }
+
+ private:
+  const std::shared_ptr<Payload> payload_;
+  const ByteRange range_;
+  const std::size_t chunk_bytes_max_;
+  std::atomic<std::uint64_t> taken_{0};
 };
 
 }  // namespace autoloco::server

@@ -16,16 +16,18 @@
 #include "server/core/effects.h"
 #include "server/core/records.h"
 #include "server/core/types.h"
+#include "server/runtime/checkpoint_reader.h"
 #include "server/runtime/payload.h"
 
 namespace autoloco::server {
 
-// What a checkpoint holds. The spans are borrowed for the call.
+// What a checkpoint holds.
 struct CheckpointContent {
   CoreSnapshot snapshot;
+  // Of the version; empty: not known.
   std::string params_digest;
-  std::span<const float> params;    // exact parameters, layout order
-  std::span<const float> momentum;  // outer momentum, layout order
+  std::string view_digest;              // of what every worker holds: of the parameters, where there is no view
+  CheckpointReader* vectors = nullptr;  // that has not been read yet; borrowed for the call
 };
 
 struct StoredCheckpoint {
@@ -60,7 +62,8 @@ class RecordStore {
  public:
   virtual ~RecordStore() = default;
   // Memory for a payload of `bytes` that is coming in; let go of without Store, it leaves nothing behind.
-  // RESOURCE_EXHAUSTED or UNAVAILABLE: it cannot be had now.
+  // RESOURCE_EXHAUSTED or UNAVAILABLE: it cannot be had now. Then StorageTrouble is posted, OK once there is room
+  // again, and StorageGaveUp when there is none for the time set for that.
   virtual absl::StatusOr<std::unique_ptr<PayloadMemory>> Reserve(std::uint64_t bytes) = 0;
   // Makes the batch durable: first the payloads, then all of its records or none, after the batches before it. Then
   // RecordsStored is posted to the loop's inbox; one for several batches will do. A batch is never skipped: one that
@@ -71,6 +74,10 @@ class RecordStore {
   virtual void DropSpooled(const PushKey& push) = 0;
   virtual void DropSpooledBefore(Round round) = 0;
 };
+
+// What a disk that is full or gone keeps the server from: making records and accepted payloads durable, or taking room
+// for a payload that comes in.
+enum class StorageTask { kRecords, kRoom };
 
 enum class Direction { kPush, kPull };
 
@@ -88,10 +95,11 @@ class Telemetry {
   // One transfer that moved all its bytes. wire_bytes: payload as sent; raw_bytes: the same values in fp32.
   virtual void OnTransfer(Direction direction, std::uint64_t wire_bytes, std::uint64_t raw_bytes,
                           absl::Duration duration) = 0;
-  virtual void OnCommit(absl::Duration duration) = 0;
+  // `held_up`: the part of `duration` in which the commit waited for a checkpoint of the version before it.
+  virtual void OnCommit(absl::Duration duration, absl::Duration held_up) = 0;
   virtual void OnCheckpoint(const absl::StatusOr<StoredCheckpoint>& result, absl::Duration duration) = 0;
-  // One attempt to make something durable or to take room for it.
-  virtual void OnStorage(const absl::Status& status, absl::Duration duration) = 0;
+  // One attempt at the task: every one at records; at room those that fail, and the first that succeeds after them.
+  virtual void OnStorage(StorageTask task, const absl::Status& status, absl::Duration duration) = 0;
   // After every event of the loop, at most ten times a second.
   virtual void OnStatus(const RunStatus& status) = 0;
   // One call of the gRPC services began or ended; `method` such as "Push", `code` such as "OK".

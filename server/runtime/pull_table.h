@@ -1,19 +1,23 @@
-// The pulls under way, and the snapshot of the current version that they are served from.
+// The pulls under way, and what they are served from.
 #ifndef AUTOLOCO_SERVER_RUNTIME_PULL_TABLE_H_
 #define AUTOLOCO_SERVER_RUNTIME_PULL_TABLE_H_
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <map>
 #include <memory>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "common/base/clock.h"
 #include "common/base/ids.h"
+#include "common/tensor/layout.h"
+#include "server/core/effects.h"
 #include "server/core/events.h"
+#include "server/runtime/broadcast_log.h"
 #include "server/runtime/calls.h"
-#include "server/runtime/encoded_snapshot.h"
 #include "server/runtime/inputs.h"
 #include "server/runtime/ports.h"
 #include "server/runtime/transfer_watch.h"
@@ -23,13 +27,22 @@ namespace autoloco::server {
 // Loop thread only.
 class PullTable {
  public:
+  struct Source {
+    const Layout* layout = nullptr;        // borrowed
+    std::shared_ptr<const LiveView> view = nullptr;  // null: versions are sent whole
+    int zstd_level = 1;                    // of live blocks
+    std::size_t payloads_kept = 1;
+  };
   // Borrows telemetry and events for its life.
-  PullTable(absl::Duration stall_timeout, Telemetry* telemetry, std::deque<Event>* events)
-      : stall_timeout_(stall_timeout), telemetry_(telemetry), events_(events) {}
+  PullTable(const Source& source, absl::Duration stall_timeout, Telemetry* telemetry, std::deque<Event>* events)
+      : source_(source),
+        stall_timeout_(stall_timeout),
+        telemetry_(telemetry),
+        events_(events),
+        log_(source.payloads_kept) {}
 
-  // Pulls served from now on get this one; those under way keep theirs.
-  void SetSnapshot(std::shared_ptr<const EncodedSnapshot> snapshot) { snapshot_ = std::move(snapshot); }
-  const EncodedSnapshot& snapshot() const { return *snapshot_; }
+  // Pulls served from now on may get this one; those under way keep theirs.
+  void Add(std::shared_ptr<const EncodedPayload> payload) { log_.Add(std::move(payload)); }
 
   // Inputs. OnEnded returns false for an unknown ticket.
   void Park(const PullParked& input, Instant now);
@@ -51,16 +64,20 @@ class PullTable {
   struct Pull {
     PullCall* call = nullptr;
     Sender sender;
-    std::shared_ptr<const EncodedSnapshot> snapshot;  // null: parked
-    std::shared_ptr<std::atomic<std::uint64_t>> moved;
+    std::shared_ptr<std::atomic<std::uint64_t>> moved;  // null: parked
+    std::uint64_t value_count = 0;                      // of the blocks that are sent
     TransferWatch watch;
     bool cut = false;
   };
 
+  // What `effect` wants; INVALID_ARGUMENT: it has no such blocks; ABORTED: it is gone.
+  absl::StatusOr<PullAnswer> AnswerTo(const ServePull& effect) const;
+
+  const Source source_;
   const absl::Duration stall_timeout_;
   Telemetry* const telemetry_;
   std::deque<Event>* const events_;
-  std::shared_ptr<const EncodedSnapshot> snapshot_;
+  BroadcastLog log_;
   std::map<Ticket, Pull> pulls_;
   std::uint64_t bytes_of_ended_ = 0;
 };

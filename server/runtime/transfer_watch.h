@@ -18,9 +18,9 @@ class TransferWatch {
   TransferWatch() = default;
   explicit TransferWatch(Instant now) : started_(now), marked_(now), heard_(now) {}
 
-  // Whether less than kLeastBytes moved since `timeout` ago, `moved` being all bytes so far.
-  bool Stalled(std::uint64_t moved, Instant now, absl::Duration timeout) {
-    if (moved - marked_bytes_ >= kLeastBytes) {
+  // Whether less than `least` bytes moved since `timeout` ago, `moved` being all bytes so far.
+  bool Stalled(std::uint64_t moved, Instant now, absl::Duration timeout, std::uint64_t least = kLeastBytes) {
+    if (moved - marked_bytes_ >= least) {
       marked_bytes_ = moved;
       marked_ = now;
     }

@@ -11,8 +11,9 @@
 
 namespace autoloco::server {
 
-inline constexpr char kOuterFile[] = "outer.safetensors";  // the outer optimizer: one tensor, kMomentumTensor
+inline constexpr char kOuterFile[] = "outer.safetensors";  // what the server holds beside the parameters
 inline constexpr char kMomentumTensor[] = "momentum";      // flat, layout order
+inline constexpr char kViewTensor[] = "view";              // alike; only where it is not the parameters
 inline constexpr char kManifestFile[] = "manifest.json";
 
 // A folder of this form is whole unless the disk damaged it: it got its name by a rename.

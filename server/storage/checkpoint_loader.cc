@@ -4,7 +4,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "common/base/check.h"
 #include "common/base/digest.h"
 #include "common/base/file.h"
 #include "common/base/log.h"
@@ -18,19 +17,20 @@
 namespace autoloco::server {
 namespace {
 
+constexpr char kDamagedPrefix[] = "damaged-";
+
 // What the disk can do to a checkpoint, as against what the operator can do.
 bool IsDamage(const absl::Status& status) {
   return absl::IsDataLoss(status) || absl::IsNotFound(status) || absl::IsInvalidArgument(status);
 }
 
-absl::Status LoadMomentum(const std::string& path, std::span<float> momentum) {
-  AUTOLOCO_ASSIGN_OR_RETURN(const SafetensorsFile file, SafetensorsFile::Open(path));
-  const StoredTensor* const tensor = file.Find(kMomentumTensor);
-  if (tensor == nullptr || tensor->type != TensorType::kF32 || tensor->count != momentum.size()) {
-    return absl::DataLossError(
-        absl::StrCat(path, ": want a tensor ", kMomentumTensor, " of ", momentum.size(), " fp32 values"));
+absl::Status LoadTensor(const SafetensorsFile& file, const std::string& path, const char* name,
+                        std::span<float> values) {
+  const StoredTensor* const tensor = file.Find(name);
+  if (tensor == nullptr || tensor->type != TensorType::kF32 || tensor->count != values.size()) {
+    return absl::DataLossError(absl::StrCat(path, ": want a tensor ", name, " of ", values.size(), " fp32 values"));
   }
-  CopyValues(*tensor, momentum);
+  CopyValues(*tensor, values);
   return absl::OkStatus();
 }
 
@@ -56,16 +56,26 @@ absl::StatusOr<CheckpointManifest> ReadOwnManifest(const std::string& folder, co
   return manifest;
 }
 
+// What the server holds beside the parameters.
+absl::Status LoadOuter(const std::string& path, const CheckpointManifest& manifest, ParameterStore* parameters) {
+  AUTOLOCO_ASSIGN_OR_RETURN(const SafetensorsFile file, SafetensorsFile::Open(path));
+  AUTOLOCO_RETURN_IF_ERROR(LoadTensor(file, path, kMomentumTensor, parameters->momentum()));
+  AUTOLOCO_RETURN_IF_ERROR(CheckDigest(path, manifest.momentum_digest, parameters->momentum()));
+  if (!manifest.has_view) return absl::OkStatus();
+  AUTOLOCO_RETURN_IF_ERROR(parameters->MakeView());
+  AUTOLOCO_RETURN_IF_ERROR(LoadTensor(file, path, kViewTensor, parameters->view_values()));
+  return CheckDigest(path, manifest.view_digest, parameters->view_values());
+}
+
 absl::StatusOr<LoadedCheckpoint> Load(const std::string& folder, const CheckpointManifest& manifest,
-                                      const Layout& layout, std::span<float> params, std::span<float> momentum) {
+                                      ParameterStore* parameters) {
   AUTOLOCO_RETURN_IF_ERROR(CheckCheckpointFiles(folder, manifest));
   const std::string params_path = absl::StrCat(folder, "/", kModelParamsFile);
-  AUTOLOCO_RETURN_IF_ERROR(LoadParameters(params_path, layout, params));
-  AUTOLOCO_RETURN_IF_ERROR(CheckDigest(params_path, manifest.params_digest, params));
-  const std::string outer_path = absl::StrCat(folder, "/", kOuterFile);
-  AUTOLOCO_RETURN_IF_ERROR(LoadMomentum(outer_path, momentum));
-  AUTOLOCO_RETURN_IF_ERROR(CheckDigest(outer_path, manifest.momentum_digest, momentum));
-  return LoadedCheckpoint{folder, manifest.snapshot, manifest.params_digest, manifest.all_finite};
+  parameters->DropView();
+  AUTOLOCO_RETURN_IF_ERROR(LoadParameters(params_path, parameters->layout(), parameters->params()));
+  AUTOLOCO_RETURN_IF_ERROR(CheckDigest(params_path, manifest.params_digest, parameters->params()));
+  AUTOLOCO_RETURN_IF_ERROR(LoadOuter(absl::StrCat(folder, "/", kOuterFile), manifest, parameters));
+  return LoadedCheckpoint{folder, manifest.snapshot, manifest.params_digest, manifest.view_digest, manifest.all_finite};
 }
 
 // Out of the way of the retention, which would otherwise count it, and of the next checkpoint of that step.
@@ -98,10 +108,9 @@ absl::Status CheckCheckpointFiles(const std::string& folder, const CheckpointMan
 }
 
 absl::StatusOr<LoadedCheckpoint> LoadCheckpoint(const std::string& path, const std::string& run_id,
-                                                const Layout& layout, std::span<float> params,
-                                                std::span<float> momentum) {
-  AUTOLOCO_ASSIGN_OR_RETURN(const CheckpointManifest manifest, ReadOwnManifest(path, run_id, layout));
-  return Load(path, manifest, layout, params, momentum);
+                                                ParameterStore* parameters) {
+  AUTOLOCO_ASSIGN_OR_RETURN(const CheckpointManifest manifest, ReadOwnManifest(path, run_id, parameters->layout()));
+  return Load(path, manifest, parameters);
 }
 
 absl::Status SetAsideNewer(const StateFolder& state, std::uint64_t inner_step) {
@@ -112,26 +121,28 @@ absl::Status SetAsideNewer(const StateFolder& state, std::uint64_t inner_step) {
   return SyncFolder(state.checkpoints_path());
 }
 
-absl::StatusOr<LoadedCheckpoint> LoadNewestCheckpoint(const StateFolder& state, const Layout& layout,
-                                                      std::span<float> params, std::span<float> momentum) {
-  AUTOLOCO_CHECK(params.size() == layout.value_count());
-  AUTOLOCO_CHECK(momentum.size() == layout.value_count());
+absl::Status SetAsideDamaged(const StateFolder& state) {
+  AUTOLOCO_ASSIGN_OR_RETURN(const std::vector<CheckpointFolder> found, ListCheckpoints(state.checkpoints_path()));
+  for (const CheckpointFolder& folder : found) AUTOLOCO_RETURN_IF_ERROR(SetAside(state, folder, kDamagedPrefix));
+  return SyncFolder(state.checkpoints_path());
+}
+
+absl::StatusOr<LoadedCheckpoint> LoadNewestCheckpoint(const StateFolder& state, ParameterStore* parameters) {
   AUTOLOCO_ASSIGN_OR_RETURN(const std::vector<CheckpointFolder> found, ListCheckpoints(state.checkpoints_path()));
   if (found.empty()) return absl::NotFoundError(absl::StrCat(state.checkpoints_path(), ": no checkpoint"));
   std::vector<Passed> passed;
   std::string not_finite;  // the newest such one
   std::string first_error;
   for (const CheckpointFolder& folder : found) {
-    absl::StatusOr<CheckpointManifest> manifest = ReadOwnManifest(folder.path, state.run_id(), layout);
+    absl::StatusOr<CheckpointManifest> manifest = ReadOwnManifest(folder.path, state.run_id(), parameters->layout());
     if (manifest.ok() && !manifest->all_finite) {
       Log(LogLevel::kWarning, "checkpoint_not_finite").Add("path", folder.path);
       if (not_finite.empty()) not_finite = folder.path;
       passed.push_back({folder, "not-finite-"});
       continue;
     }
-    const absl::StatusOr<LoadedCheckpoint> loaded = manifest.ok()
-                                                        ? Load(folder.path, *manifest, layout, params, momentum)
-                                                        : absl::StatusOr<LoadedCheckpoint>(manifest.status());
+    const absl::StatusOr<LoadedCheckpoint> loaded =
+        manifest.ok() ? Load(folder.path, *manifest, parameters) : absl::StatusOr<LoadedCheckpoint>(manifest.status());
     if (loaded.ok()) {
       for (const Passed& other : passed) {
         const absl::Status status = SetAside(state, other.folder, other.prefix);
@@ -144,9 +155,9 @@ absl::StatusOr<LoadedCheckpoint> LoadNewestCheckpoint(const StateFolder& state, 
     const std::string error(loaded.status().message());
     Log(LogLevel::kWarning, "checkpoint_damaged").Add("path", folder.path).Add("error", error);
     if (first_error.empty()) first_error = error;
-    passed.push_back({folder, "damaged-"});
+    passed.push_back({folder, kDamagedPrefix});
   }
-  if (!not_finite.empty()) return LoadCheckpoint(not_finite, state.run_id(), layout, params, momentum);
+  if (!not_finite.empty()) return LoadCheckpoint(not_finite, state.run_id(), parameters);
   return absl::DataLossError(absl::StrCat("none of the ", found.size(), " checkpoints in ", state.checkpoints_path(),
                                           " is whole; the newest: ", first_error));
 }

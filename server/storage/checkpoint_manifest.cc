@@ -95,6 +95,8 @@ std::string ManifestText(const CheckpointManifest& manifest) {
                        {"layout_hash", absl::StrCat(absl::Hex(manifest.layout.hash(), absl::kZeroPad16))},
                        {"params_digest", manifest.params_digest},
                        {"momentum_digest", manifest.momentum_digest},
+                       {"view_digest", manifest.view_digest},
+                       {"has_view", manifest.has_view},
                        {"all_finite", manifest.all_finite},
                        {"files", FilesToJson(manifest.files)}};
   std::string text = "{\n";
@@ -123,6 +125,8 @@ absl::StatusOr<CheckpointManifest> ParseManifest(absl::string_view text) {
   reader.Read("written_at", &manifest.written_at);
   reader.Read("params_digest", &manifest.params_digest);
   reader.Read("momentum_digest", &manifest.momentum_digest);
+  reader.Read("view_digest", &manifest.view_digest);
+  reader.Read("has_view", &manifest.has_view);
   reader.Read("all_finite", &manifest.all_finite);
   std::string layout_hash;
   reader.Read("layout_hash", &layout_hash);

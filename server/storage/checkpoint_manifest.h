@@ -14,7 +14,7 @@
 
 namespace autoloco::server {
 
-inline constexpr std::uint64_t kManifestFormat = 1;
+inline constexpr std::uint64_t kManifestFormat = 2;
 inline constexpr std::uint64_t kManifestBytesMax = 64 << 20;
 
 struct CheckpointManifest {
@@ -29,7 +29,9 @@ struct CheckpointManifest {
   Layout layout;
   std::string params_digest;    // Digest128 of the parameters, layout order
   std::string momentum_digest;  // of the outer momentum
-  bool all_finite = true;       // both
+  std::string view_digest;      // of the parameters as every worker holds them
+  bool has_view = false;        // they are values of their own; false: they are the parameters
+  bool all_finite = true;       // all of them
   std::vector<File> files;
 };
 

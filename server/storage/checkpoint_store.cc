@@ -75,25 +75,21 @@ absl::StatusOr<std::unique_ptr<FolderCheckpointStore>> FolderCheckpointStore::Op
 }
 
 absl::StatusOr<StoredCheckpoint> FolderCheckpointStore::Write(const CheckpointContent& content) {
-  AUTOLOCO_CHECK(content.params.size() == layout_.value_count());
-  AUTOLOCO_CHECK(content.momentum.size() == layout_.value_count());
+  AUTOLOCO_CHECK(content.vectors->value_count() == layout_.value_count());
   const std::uint64_t inner_step = content.snapshot.inner_steps_done;
   const std::string& parent = state_->checkpoints_path();
   const std::string path = absl::StrCat(parent, "/", CheckpointName(inner_step));
-  const bool all_finite = AllFinite(content.params) && AllFinite(content.momentum);
-  const std::string digest = Digest128(content.params);
-  if (digest != content.params_digest) {
-    return absl::InternalError(absl::StrCat("parameters of version ", content.snapshot.version, ": want digest ",
-                                            content.params_digest, ", got ", digest));
-  }
 
   std::uint64_t bytes = 0;
+  bool all_finite = false;
   {
     const ScopedFolder temporary(absl::StrCat(parent, "/", TemporaryName(inner_step)));
     AUTOLOCO_RETURN_IF_ERROR(RemoveFolder(temporary.path()));
     AUTOLOCO_RETURN_IF_ERROR(MakeFolders(temporary.path()));
     CrashPoint("checkpoint_begun");
-    AUTOLOCO_ASSIGN_OR_RETURN(bytes, WriteFiles(content, all_finite, temporary.path()));
+    AUTOLOCO_ASSIGN_OR_RETURN(const Summary summary, WriteVectors(content, temporary.path()));
+    all_finite = summary.all_finite;
+    AUTOLOCO_ASSIGN_OR_RETURN(bytes, WriteTexts(content, summary, temporary.path()));
     AUTOLOCO_RETURN_IF_ERROR(SyncFolder(temporary.path()));
     AUTOLOCO_RETURN_IF_ERROR(PublishFolder(temporary.path(), path));
     CrashPoint("checkpoint_renamed");
@@ -108,15 +104,57 @@ absl::StatusOr<StoredCheckpoint> FolderCheckpointStore::Write(const CheckpointCo
   return StoredCheckpoint{path, bytes};
 }
 
-// Returns the bytes of all files.
-absl::StatusOr<std::uint64_t> FolderCheckpointStore::WriteFiles(const CheckpointContent& content, bool all_finite,
-                                                                const std::string& folder) const {
-  const std::map<std::string, std::string> metadata = {{"run_id", state_->run_id()},
-                                                       {"version", absl::StrCat(content.snapshot.version)}};
-  AUTOLOCO_RETURN_IF_ERROR(SaveParameters(InFolder(folder, kModelParamsFile), layout_, content.params, metadata));
+// One pass over the vectors, so that a commit that comes meanwhile is held up as little as can be.
+absl::StatusOr<FolderCheckpointStore::Summary> FolderCheckpointStore::WriteVectors(const CheckpointContent& content,
+                                                                                   const std::string& folder) const {
+  CheckpointReader& vectors = *content.vectors;
+  const std::uint64_t count = layout_.value_count();
+  std::vector<TensorShape> outer_shapes = {{kMomentumTensor, {count}}};
+  if (vectors.has_view()) outer_shapes.push_back({kViewTensor, {count}});
+  const std::map<std::string, std::string> metadata = Metadata(content.snapshot.version);
+  AUTOLOCO_ASSIGN_OR_RETURN(SafetensorsWriter params, SafetensorsWriter::Create(InFolder(folder, kModelParamsFile),
+                                                                                TensorShapes(layout_), metadata));
+  AUTOLOCO_ASSIGN_OR_RETURN(SafetensorsWriter outer,
+                            SafetensorsWriter::Create(InFolder(folder, kOuterFile), outer_shapes, metadata));
+  Digest128Stream params_digest;
+  Digest128Stream momentum_digest;
+  Digest128Stream view_digest;
+  Summary summary;
+  for (std::uint64_t first = 0; first < count; first += kBlockValues) {
+    const CheckpointReader::Vectors block = vectors.Next();
+    AUTOLOCO_RETURN_IF_ERROR(params.Write(first, block.params));
+    AUTOLOCO_RETURN_IF_ERROR(outer.Write(first, block.momentum));
+    AUTOLOCO_RETURN_IF_ERROR(outer.Write(count + first, block.view));
+    params_digest.Update(std::as_bytes(block.params));
+    momentum_digest.Update(std::as_bytes(block.momentum));
+    view_digest.Update(std::as_bytes(block.view));
+    summary.all_finite =
+        summary.all_finite && AllFinite(block.params) && AllFinite(block.momentum) && AllFinite(block.view);
+  }
+  summary.params_digest = params_digest.Finish();
+  summary.momentum_digest = momentum_digest.Finish();
+  summary.view_digest = vectors.has_view() ? view_digest.Finish() : summary.params_digest;
+  const auto check = [&content](const char* what, const std::string& want, const std::string& got) {
+    if (want.empty() || want == got) return absl::OkStatus();
+    return absl::InternalError(
+        absl::StrCat(what, " of version ", content.snapshot.version, ": want digest ", want, ", got ", got));
+  };
+  AUTOLOCO_RETURN_IF_ERROR(check("parameters", content.params_digest, summary.params_digest));
+  AUTOLOCO_RETURN_IF_ERROR(check("view", content.view_digest, summary.view_digest));
+  AUTOLOCO_RETURN_IF_ERROR(params.Commit());
   CrashPoint("checkpoint_params");
-  const TensorValues momentum = {kMomentumTensor, {content.momentum.size()}, content.momentum};
-  AUTOLOCO_RETURN_IF_ERROR(WriteSafetensors(InFolder(folder, kOuterFile), {&momentum, 1}, metadata));
+  AUTOLOCO_RETURN_IF_ERROR(outer.Commit());
+  return summary;
+}
+
+std::map<std::string, std::string> FolderCheckpointStore::Metadata(Version version) const {
+  return {{"run_id", state_->run_id()}, {"version", absl::StrCat(version)}};
+}
+
+// All that is not vectors. Returns the bytes of all files.
+absl::StatusOr<std::uint64_t> FolderCheckpointStore::WriteTexts(const CheckpointContent& content,
+                                                                const Summary& summary,
+                                                                const std::string& folder) const {
   AUTOLOCO_RETURN_IF_ERROR(WriteFileAtomically(InFolder(folder, kModelConfigFile), ModelConfigText(shape_)));
   AUTOLOCO_RETURN_IF_ERROR(LinkHuggingFaceName(folder));
 
@@ -125,9 +163,11 @@ absl::StatusOr<std::uint64_t> FolderCheckpointStore::WriteFiles(const Checkpoint
   manifest.written_at = absl::FormatTime(absl::RFC3339_sec, WallTimeNow(), absl::UTCTimeZone());
   manifest.snapshot = content.snapshot;
   manifest.layout = layout_;
-  manifest.params_digest = content.params_digest;
-  manifest.momentum_digest = Digest128(content.momentum);
-  manifest.all_finite = all_finite;
+  manifest.params_digest = summary.params_digest;
+  manifest.momentum_digest = summary.momentum_digest;
+  manifest.view_digest = summary.view_digest;
+  manifest.has_view = content.vectors->has_view();
+  manifest.all_finite = summary.all_finite;
   std::uint64_t bytes = 0;
   for (const char* name : {kModelParamsFile, kOuterFile, kModelConfigFile}) {
     AUTOLOCO_ASSIGN_OR_RETURN(CheckpointManifest::File file, Describe(folder, name));

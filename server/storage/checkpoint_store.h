@@ -3,7 +3,7 @@
 //   checkpoints/step-0000000250/     inner step 250
 //     params.safetensors             parameters under Hugging Face's names; model.safetensors is a link to it
 //     config.json                    LlamaConfig
-//     outer.safetensors              outer momentum, flat
+//     outer.safetensors              outer momentum, and the view where it is not the parameters; flat
 //     manifest.json                  see checkpoint_manifest.h
 //
 // A folder is written under a temporary name, every file and the folder made durable, and only then given its name.
@@ -36,9 +36,9 @@ class FolderCheckpointStore final : public CheckpointStore {
                                                                      const DecoderShape& shape, std::uint32_t keep);
 
   // A checkpoint of the same inner step is replaced. RESOURCE_EXHAUSTED (disk full), PERMISSION_DENIED and the like,
-  // naming the file; INTERNAL when the parameters do not have their digest. Nothing that was there before is lost then.
-  // A failure to remove an old checkpoint is logged only. REQUIRES: content.params and content.momentum have the values
-  // of the shape's layout.
+  // naming the file; INTERNAL when parameters or view do not have their digest. Nothing that was there before is lost
+  // then. A failure to remove an old checkpoint is logged only. REQUIRES: content.params, content.momentum and, unless
+  // empty, content.view have the values of the shape's layout.
   absl::StatusOr<StoredCheckpoint> Write(const CheckpointContent& content) override;
 
  private:
@@ -50,8 +50,18 @@ class FolderCheckpointStore final : public CheckpointStore {
   FolderCheckpointStore(const StateFolder* state, const DecoderShape& shape, Layout layout, std::uint32_t keep)
       : state_(state), shape_(shape), layout_(std::move(layout)), keep_(keep) {}
 
-  absl::StatusOr<std::uint64_t> WriteFiles(const CheckpointContent& content, bool all_finite,
+  // What a pass over the vectors finds.
+  struct Summary {
+    std::string params_digest;
+    std::string momentum_digest;
+    std::string view_digest;
+    bool all_finite = true;
+  };
+
+  absl::StatusOr<Summary> WriteVectors(const CheckpointContent& content, const std::string& folder) const;
+  absl::StatusOr<std::uint64_t> WriteTexts(const CheckpointContent& content, const Summary& summary,
                                            const std::string& folder) const;
+  std::map<std::string, std::string> Metadata(Version version) const;
   void RemoveOld();
 
   const StateFolder* const state_;

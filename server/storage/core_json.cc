@@ -1,5 +1,6 @@
 #include "server/storage/core_json.h"
 
+#include <limits>
 #include <type_traits>
 #include <utility>
 
@@ -58,6 +59,8 @@ void VisitFields(Record& record, Visitor visit) {
   visit("noise_steps", record.statistics.noise_steps);
   visit("path", record.statistics.path);
   visit("seconds", record.seconds);
+  visit("params_digest", record.params_digest);
+  visit("view_digest", record.view_digest);
 }
 
 template <typename Step, typename Visitor>
@@ -169,17 +172,34 @@ void FromJson(const Json& json, OuterStep* value, absl::Status* status) { Fields
 Json ToJson(const IntervalReport& report) { return FieldsToJson(report); }
 void FromJson(const Json& json, IntervalReport* value, absl::Status* status) { FieldsFromJson(json, value, status); }
 
-Json ToJson(const CombineRule& rule) {
-  return {{"kind", static_cast<std::uint32_t>(rule.kind)}, {"trim_share", NumberToJson(rule.trim_share)}};
+Json ToJson(const CommitMethod& method) {
+  return {{"combination", static_cast<std::uint32_t>(method.combination)},
+          {"trim_share", NumberToJson(method.trim_share)},
+          {"broadcast_codec", method.broadcast.codec},
+          {"broadcast_step", NumberToJson(method.broadcast.step)},
+          {"zstd_level", static_cast<std::uint32_t>(method.broadcast.zstd_level)}};
 }
 
-void FromJson(const Json& json, CombineRule* value, absl::Status* status) {
+void FromJson(const Json& json, CommitMethod* value, absl::Status* status) {
+  constexpr std::uint32_t kCodecMax = std::numeric_limits<std::uint8_t>::max();
+  constexpr std::uint32_t kLevelMax = 100;
   FieldReader reader(json, status);
-  std::uint32_t kind = 0;
-  reader.Read("kind", &kind);
+  std::uint32_t combination = 0;
+  std::uint32_t codec = 0;
+  std::uint32_t zstd_level = 0;
+  reader.Read("combination", &combination);
   reader.Read("trim_share", &value->trim_share);
-  if (kind > static_cast<std::uint32_t>(Combining::kTrimmedMean)) return reader.Refuse("kind", "a way to combine");
-  value->kind = static_cast<Combining>(kind);
+  reader.Read("broadcast_codec", &codec);
+  reader.Read("broadcast_step", &value->broadcast.step);
+  reader.Read("zstd_level", &zstd_level);
+  if (combination > static_cast<std::uint32_t>(CombineKind::kTrimmedMean)) {
+    return reader.Refuse("combination", "a way to combine");
+  }
+  if (codec > kCodecMax) return reader.Refuse("broadcast_codec", "the number of a codec");
+  if (zstd_level > kLevelMax) return reader.Refuse("zstd_level", "a level of zstd");
+  value->combination = static_cast<CombineKind>(combination);
+  value->broadcast.codec = static_cast<std::uint8_t>(codec);
+  value->broadcast.zstd_level = static_cast<std::int32_t>(zstd_level);
 }
 
 Json ToJson(const CommitStats& stats) {

@@ -11,9 +11,9 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "server/core/commit_method.h"
 #include "server/core/records.h"
 #include "server/core/types.h"
-#include "server/kernels/robust_mean.h"
 #include "server/storage/json_fields.h"
 
 namespace autoloco::server {
@@ -21,7 +21,7 @@ namespace autoloco::server {
 Json ToJson(const IntervalState& state);
 Json ToJson(const RoundRecord& record);
 Json ToJson(const OuterStep& step);
-Json ToJson(const CombineRule& rule);
+Json ToJson(const CommitMethod& method);
 Json ToJson(const CommitStats& stats);
 Json ToJson(const DataCursors& cursors);
 Json ToJson(const IntervalReport& report);
@@ -35,7 +35,7 @@ Json ToJson(const std::set<std::string>& names);
 void FromJson(const Json& json, IntervalState* value, absl::Status* status);
 void FromJson(const Json& json, RoundRecord* value, absl::Status* status);
 void FromJson(const Json& json, OuterStep* value, absl::Status* status);
-void FromJson(const Json& json, CombineRule* value, absl::Status* status);
+void FromJson(const Json& json, CommitMethod* value, absl::Status* status);
 void FromJson(const Json& json, CommitStats* value, absl::Status* status);
 void FromJson(const Json& json, DataCursors* value, absl::Status* status);
 void FromJson(const Json& json, IntervalReport* value, absl::Status* status);

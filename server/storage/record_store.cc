@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 
@@ -15,6 +16,7 @@ class SpooledMemory final : public PayloadMemory {
  public:
   explicit SpooledMemory(std::unique_ptr<SpoolFile> file) : file_(std::move(file)) {}
   std::span<std::byte> bytes() override { return file_->bytes(); }
+  void Arrived() override { file_->StartWriting(); }
   SpoolFile* file() { return file_.get(); }
 
  private:
@@ -37,11 +39,38 @@ DurableRecordStore::~DurableRecordStore() {
 
 absl::StatusOr<std::unique_ptr<PayloadMemory>> DurableRecordStore::Reserve(std::uint64_t bytes) {
   absl::StatusOr<std::unique_ptr<SpoolFile>> file = tools_.spool->Create(bytes);
+  TellRoom(bytes, file.status());
   if (file.ok()) return std::make_unique<SpooledMemory>(*std::move(file));
-  tools_.telemetry->OnStorage(file.status(), absl::ZeroDuration());
-  if (absl::IsResourceExhausted(file.status())) return file.status();
-  return absl::UnavailableError(file.status().message());  // not the worker's to settle: it comes back later
+  const std::string text = absl::StrCat("no room for a delta of ", bytes, " bytes: ", file.status().message());
+  if (absl::IsResourceExhausted(file.status())) return absl::ResourceExhaustedError(text);
+  return absl::UnavailableError(text);  // not the worker's to settle: it comes back later
 }
+
+void DurableRecordStore::TellRoom(std::uint64_t bytes, const absl::Status& status) {
+  const Instant now = tools_.clock->Now();
+  MutexLock lock(&mutex_);
+  if (status.ok() && !no_room_) return;
+  tools_.telemetry->OnStorage(StorageTask::kRoom, status, absl::ZeroDuration());
+  if (status.ok()) {
+    no_room_.reset();
+    tools_.inbox->Post(StorageTrouble{StorageTask::kRoom, status});
+    return;
+  }
+  if (!no_room_) {
+    no_room_.emplace();
+    no_room_->since = now;
+  }
+  no_room_->bytes = bytes;
+  no_room_->try_at = now + settings_.retry_every;
+  if (now - no_room_->since < settings_.retry_for) {
+    tools_.inbox->Post(StorageTrouble{StorageTask::kRoom, status});
+  } else if (!std::exchange(no_room_->gave_up, true)) {
+    tools_.inbox->Post(StorageGaveUp{StorageTask::kRoom, status});
+  }
+  changed_.NotifyAll();
+}
+
+void DurableRecordStore::Do(const TryRoom& job) { TellRoom(job.bytes, tools_.spool->Create(job.bytes).status()); }
 
 void DurableRecordStore::Store(RecordBatch batch) { Post(std::move(batch)); }
 
@@ -63,7 +92,15 @@ void DurableRecordStore::Run() {
 
 std::optional<DurableRecordStore::Job> DurableRecordStore::Take() {
   MutexLock lock(&mutex_);
-  while (jobs_.empty() && !stopping_) changed_.Wait(&mutex_);
+  while (jobs_.empty() && !stopping_) {
+    if (!no_room_) {
+      changed_.Wait(&mutex_);
+      continue;
+    }
+    const absl::Duration left = no_room_->try_at - tools_.clock->Now();
+    if (left <= absl::ZeroDuration()) return TryRoom{no_room_->bytes};
+    changed_.WaitFor(&mutex_, left);
+  }
   if (jobs_.empty()) return std::nullopt;
   Job job = std::move(jobs_.front());
   jobs_.pop_front();
@@ -84,18 +121,18 @@ void DurableRecordStore::Do(const RecordBatch& batch) {
     const Instant start = tools_.clock->Now();
     const absl::Status status = Write(batch);
     const Instant end = tools_.clock->Now();
-    tools_.telemetry->OnStorage(status, end - start);
+    tools_.telemetry->OnStorage(StorageTask::kRecords, status, end - start);
     if (status.ok()) {
-      if (failed) tools_.inbox->Post(StorageTrouble{absl::OkStatus()});
+      if (failed) tools_.inbox->Post(StorageTrouble{StorageTask::kRecords, absl::OkStatus()});
       tools_.inbox->Post(RecordsStored{batch.sequence});
       return;
     }
     if (end - first >= settings_.retry_for) {
       gave_up_ = true;
-      tools_.inbox->Post(StorageGaveUp{status});
+      tools_.inbox->Post(StorageGaveUp{StorageTask::kRecords, status});
       return;
     }
-    tools_.inbox->Post(StorageTrouble{status});
+    tools_.inbox->Post(StorageTrouble{StorageTask::kRecords, status});
     if (!WaitForRetry()) return;
   }
 }

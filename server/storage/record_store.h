@@ -46,7 +46,8 @@ class DurableRecordStore final : public RecordStore {
   // Stores what was asked for before, trying once, and joins.
   ~DurableRecordStore() override;
 
-  // Besides RecordStore's: UNAVAILABLE when the folder cannot be used.
+  // Besides RecordStore's: UNAVAILABLE when the folder cannot be used. While there is no room, the storage thread looks
+  // for it again by itself: the trouble ends, or the store gives up, whether or not the worker comes back.
   absl::StatusOr<std::unique_ptr<PayloadMemory>> Reserve(std::uint64_t bytes) override;
   void Store(RecordBatch batch) override;
   void DropSpooled(const PushKey& push) override;
@@ -59,16 +60,31 @@ class DurableRecordStore final : public RecordStore {
   struct DropRounds {
     Round before = 0;
   };
-  using Job = std::variant<RecordBatch, DropKey, DropRounds>;
+  struct TryRoom {
+    std::uint64_t bytes = 0;
+  };
+  using Job = std::variant<RecordBatch, DropKey, DropRounds, TryRoom>;
+
+  // That room for a payload cannot be had.
+  struct NoRoom {
+    std::uint64_t bytes = 0;  // asked for last
+    Instant since;
+    Instant try_at;  // next
+    bool gave_up = false;
+  };
 
   void Post(Job job);
   void Run();
-  // The next drop, or all batches up to the next drop as one; empty: stopping, and nothing is left.
+  // The next drop, or all batches up to the next drop as one, or with nothing else to do a look for room; empty:
+  // stopping, and nothing is left.
   std::optional<Job> Take();
   void Do(const RecordBatch& batch);
   void Do(const DropKey& job) { Warn(tools_.spool->Drop(job.key)); }
   void Do(const DropRounds& job) { Warn(tools_.spool->DropBefore(job.before)); }
+  void Do(const TryRoom& job);
   static void Warn(const absl::Status& status);
+  // An attempt to take room has come out like this. Any thread.
+  void TellRoom(std::uint64_t bytes, const absl::Status& status);
   absl::Status Write(const RecordBatch& batch);
   // False: the store is being closed.
   bool WaitForRetry();
@@ -80,6 +96,7 @@ class DurableRecordStore final : public RecordStore {
   CondVar changed_;
   std::deque<Job> jobs_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::optional<NoRoom> no_room_ ABSL_GUARDED_BY(mutex_);
   bool gave_up_ = false;  // the storage thread's
 
   std::thread thread_;

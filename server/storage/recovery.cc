@@ -1,5 +1,6 @@
 #include "server/storage/recovery.h"
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -59,22 +60,53 @@ absl::StatusOr<CoreState> LoadState(const RecoveryTools& tools, const RunIdentit
   return state;
 }
 
-// Brings the parameters from version `from` to that of `state`; returns their digest.
-absl::StatusOr<std::string> ReplayTo(const RecoveryTools& tools, const CoreState& state, Version from,
-                                     std::string digest) {
-  const Version to = state.run.version;
-  if (from == to) return digest;
+// Brings the parameters, of version `from` and with recovered->params_digest, to the version of recovered->state.
+absl::Status ReplayTo(const RecoveryTools& tools, Version from, Recovered* recovered) {
+  const Version to = recovered->state.run.version;
+  if (from == to) return absl::OkStatus();
   AUTOLOCO_ASSIGN_OR_RETURN(const std::vector<DecidedRound> rounds, tools.database->DecidedRounds(from));
   Log(LogLevel::kInfo, "replaying").Add("from_version", from).Add("to_version", to);
   for (Version version = from; version < to; ++version) {
-    if (version - from >= rounds.size() || rounds[version - from].params_digest.empty()) {
+    const bool known = version - from < rounds.size() && !rounds[version - from].digests.params.empty() &&
+                       !rounds[version - from].decision.contributions.empty();
+    if (!known) {
       return absl::DataLossError(absl::StrCat("state database ", tools.database->path(), " does not say how version ",
                                               version + 1, " was made"));
     }
-    AUTOLOCO_ASSIGN_OR_RETURN(digest, ReplayRound(rounds[version - from], *tools.spool, tools.parameters, tools.pool));
-    Log(LogLevel::kInfo, "replayed").Add("round", version).Add("params_digest", digest);
+    AUTOLOCO_ASSIGN_OR_RETURN(CommitOutcome outcome,
+                              ReplayRound(rounds[version - from], *tools.spool, tools.parameters, tools.pool));
+    Log(LogLevel::kInfo, "replayed").Add("round", version).Add("params_digest", outcome.params_digest);
+    recovered->params_digest = std::move(outcome.params_digest);
+    recovered->state.view_digest = std::move(outcome.view_digest);
+    if (tools.lossy_broadcasts && to - version <= tools.broadcasts_kept) {
+      recovered->broadcasts.push_back(std::move(outcome.payload));
+    }
   }
-  return digest;
+  return absl::OkStatus();
+}
+
+// Gives the parameters a view of their own, or none, as configured: a run keeps what it has, unless it `may_change`.
+absl::Status SettleView(const RecoveryTools& tools, bool may_change, Recovered* recovered) {
+  const bool lossy = tools.lossy_broadcasts;
+  ParameterStore& parameters = *tools.parameters;
+  const std::optional<RoundState>& round = recovered->state.round;
+  const bool decided_alike = !round || !round->decision || round->decision->method.broadcast.lossless() != lossy;
+  if (!decided_alike || ((parameters.view() != nullptr) != lossy && !may_change)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("codec.broadcast: ", lossy ? "lossy" : "lossless", " as configured, and the run's broadcasts are ",
+                     lossy ? "lossless" : "lossy", "; --resume=PATH, of a checkpoint, goes on from there with others"));
+  }
+  if (lossy) {
+    AUTOLOCO_RETURN_IF_ERROR(parameters.MakeView());
+    parameters.view()->SetVersion(recovered->state.run.version);
+  } else {
+    parameters.DropView();
+  }
+  if (!may_change) return absl::OkStatus();
+  recovered->state.view_digest = parameters.ViewDigest();
+  std::vector<RoundRecord>& history = recovered->state.run.history;
+  if (!history.empty()) history.back().view_digest = recovered->state.view_digest;
+  return absl::OkStatus();
 }
 
 // The payloads that the state's round has accepted: a decided one needs those of its decision alone.
@@ -118,29 +150,20 @@ absl::Status WarnOfLostDatabase(const RecoveryTools& tools) {
   return absl::OkStatus();
 }
 
-}  // namespace
+// Version 0 without momentum or a view of its own, whatever the buffers held.
+absl::Status StartFromNothing(ParameterStore* parameters, const StartAnewFunction& start_anew) {
+  parameters->DropView();
+  const std::span<float> momentum = parameters->momentum();
+  std::fill(momentum.begin(), momentum.end(), 0.0f);
+  return start_anew(parameters);
+}
 
-absl::StatusOr<Recovered> Recover(const RecoveryTools& tools,
-                                  const std::function<absl::Status(ParameterStore*)>& start_anew) {
-  AUTOLOCO_ASSIGN_OR_RETURN(const std::optional<RunIdentity> identity, tools.database->Identity());
-  ParameterStore& parameters = *tools.parameters;
-  absl::StatusOr<LoadedCheckpoint> newest =
-      LoadNewestCheckpoint(*tools.folder, parameters.layout(), parameters.params(), parameters.momentum());
-  std::optional<LoadedCheckpoint> loaded;
-  if (newest.ok()) {
-    loaded = *std::move(newest);
-  } else if (absl::IsNotFound(newest.status())) {
-    AUTOLOCO_RETURN_IF_ERROR(start_anew(&parameters));
-  } else {
-    return absl::Status(newest.status().code(),
-                        absl::StrCat(newest.status().message(),
-                                     "; with them moved away the run is done again from its start, as long as the "
-                                     "deltas of all its rounds are there (two checkpoints have not covered them yet)"));
-  }
-
+// The run's newest state, from the parameters of the checkpoint that was loaded, or of version 0.
+absl::StatusOr<Recovered> GoOnFrom(const RecoveryTools& tools, const std::optional<LoadedCheckpoint>& loaded,
+                                   const std::optional<RunIdentity>& identity) {
   Recovered recovered;
   if (loaded) recovered.checkpoint = loaded->path;
-  const std::string digest = loaded ? loaded->params_digest : parameters.ParamsDigest();
+  const std::string digest = loaded ? loaded->params_digest : tools.parameters->ParamsDigest();
   if (identity) {
     AUTOLOCO_ASSIGN_OR_RETURN(recovered.state, LoadState(tools, *identity, loaded, digest));
   } else {
@@ -152,30 +175,59 @@ absl::StatusOr<Recovered> Recover(const RecoveryTools& tools,
   // The core drops payloads by what it knows to be stored: let it count from what was found.
   recovered.state.checkpoint = loaded ? std::optional<Version>(loaded->snapshot.version) : std::nullopt;
 
-  absl::StatusOr<std::string> replayed =
-      ReplayTo(tools, recovered.state, recovered.state.checkpoint.value_or(0), digest);
-  if (!replayed.ok()) return WithAdvice(replayed.status());
-  recovered.params_digest = *std::move(replayed);
+  recovered.params_digest = digest;
+  recovered.state.view_digest = loaded ? loaded->view_digest : digest;
+  const absl::Status replayed = ReplayTo(tools, recovered.state.checkpoint.value_or(0), &recovered);
+  if (!replayed.ok()) return loaded ? WithAdvice(replayed) : replayed;
+  AUTOLOCO_RETURN_IF_ERROR(SettleView(tools, recovered.state.run.version == 0, &recovered));
   absl::StatusOr<std::vector<KeptPayload>> payloads = LoadPayloads(tools, recovered.state);
-  if (!payloads.ok()) return WithAdvice(payloads.status());
+  if (!payloads.ok()) return loaded ? WithAdvice(payloads.status()) : payloads.status();
   recovered.payloads = *std::move(payloads);
   AUTOLOCO_RETURN_IF_ERROR(DropUnrecorded(tools));
   return recovered;
 }
 
+// There are checkpoints, and none is whole (`damage`): the whole run is done again, if it can be.
+absl::StatusOr<Recovered> DoAgain(const RecoveryTools& tools, const StartAnewFunction& start_anew,
+                                  const RunIdentity& identity, const absl::Status& damage) {
+  Log(LogLevel::kWarning, "doing_run_again").Add("reason", std::string(damage.message()));
+  const absl::Status started = StartFromNothing(tools.parameters, start_anew);
+  absl::StatusOr<Recovered> recovered =
+      started.ok() ? GoOnFrom(tools, std::nullopt, identity) : absl::StatusOr<Recovered>(started);
+  if (!recovered.ok()) {
+    return absl::DataLossError(absl::StrCat(
+        damage.message(), "; nor can the run be done again from its start: ", recovered.status().message()));
+  }
+  AUTOLOCO_RETURN_IF_ERROR(SetAsideDamaged(*tools.folder));
+  return recovered;
+}
+
+}  // namespace
+
+absl::StatusOr<Recovered> Recover(const RecoveryTools& tools, const StartAnewFunction& start_anew) {
+  AUTOLOCO_ASSIGN_OR_RETURN(const std::optional<RunIdentity> identity, tools.database->Identity());
+  ParameterStore& parameters = *tools.parameters;
+  const absl::StatusOr<LoadedCheckpoint> newest = LoadNewestCheckpoint(*tools.folder, &parameters);
+  if (newest.ok()) return GoOnFrom(tools, *newest, identity);
+  if (absl::IsDataLoss(newest.status()) && identity) return DoAgain(tools, start_anew, *identity, newest.status());
+  if (!absl::IsNotFound(newest.status())) return newest.status();
+  AUTOLOCO_RETURN_IF_ERROR(StartFromNothing(&parameters, start_anew));
+  return GoOnFrom(tools, std::nullopt, identity);
+}
+
 absl::StatusOr<Recovered> GoBackTo(const std::string& path, const RecoveryTools& tools) {
   ParameterStore& parameters = *tools.parameters;
-  AUTOLOCO_ASSIGN_OR_RETURN(
-      const LoadedCheckpoint loaded,
-      LoadCheckpoint(path, tools.folder->run_id(), parameters.layout(), parameters.params(), parameters.momentum()));
+  AUTOLOCO_ASSIGN_OR_RETURN(const LoadedCheckpoint loaded, LoadCheckpoint(path, tools.folder->run_id(), &parameters));
   AUTOLOCO_ASSIGN_OR_RETURN(const std::optional<RunIdentity> identity, tools.database->Identity());
   AUTOLOCO_RETURN_IF_ERROR(SetAsideNewer(*tools.folder, loaded.snapshot.inner_steps_done));
   Recovered recovered;
   recovered.state = StateOf(loaded.snapshot);
   recovered.params_digest = loaded.params_digest;
   recovered.checkpoint = loaded.path;
+  AUTOLOCO_RETURN_IF_ERROR(SettleView(tools, true, &recovered));
   AUTOLOCO_RETURN_IF_ERROR(
       tools.database->Begin({tools.folder->run_id(), identity ? identity->initial_digest : ""}, recovered.state));
+  AUTOLOCO_ASSIGN_OR_RETURN(recovered.state.ledger, tools.database->SumLeases());  // of the rounds that stay
   AUTOLOCO_RETURN_IF_ERROR(DropUnrecorded(tools));
   Log(LogLevel::kWarning, "gone_back").Add("checkpoint", path).Add("version", recovered.state.run.version);
   return recovered;

@@ -6,13 +6,18 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/digest.h"
 #include "common/base/status_macros.h"
-#include "server/runtime/apply_commit.h"
 
 namespace autoloco::server {
 namespace {
 
 std::string NameOf(const PushKey& key) {
   return absl::StrCat("the delta of ", key.worker.name, "#", key.worker.incarnation, " for round ", key.round);
+}
+
+absl::Status CheckSame(Round round, absl::string_view what, absl::string_view want, absl::string_view got) {
+  if (want == got) return absl::OkStatus();
+  return absl::DataLossError(
+      absl::StrCat("round ", round, " done again: want ", what, " of digest ", want, " as recorded, got ", got));
 }
 
 }  // namespace
@@ -29,8 +34,8 @@ absl::StatusOr<MemoryMap> ReadPayload(const Spool& spool, const PushKey& key, ab
                                           map->bytes().size(), " bytes"));
 }
 
-absl::StatusOr<std::string> ReplayRound(const DecidedRound& round, const Spool& spool, ParameterStore* parameters,
-                                        WorkPool* pool) {
+absl::StatusOr<CommitOutcome> ReplayRound(const DecidedRound& round, const Spool& spool, ParameterStore* parameters,
+                                          WorkPool* pool) {
   std::vector<MemoryMap> payloads;
   std::vector<CommitDelta> deltas;
   for (std::size_t i = 0; i < round.decision.contributions.size(); ++i) {
@@ -39,13 +44,14 @@ absl::StatusOr<std::string> ReplayRound(const DecidedRound& round, const Spool& 
     deltas.push_back({payload.bytes(), contribution.push.worker.name, contribution.weight});
     payloads.push_back(std::move(payload));
   }
-  AUTOLOCO_ASSIGN_OR_RETURN(CommitOutcome outcome,
-                            ApplyCommit(deltas, round.decision.step, round.combine, parameters, pool));
-  if (!round.params_digest.empty() && outcome.params_digest != round.params_digest) {
-    return absl::DataLossError(absl::StrCat("round ", round.decision.round, " done again: want parameters of digest ",
-                                            round.params_digest, " as recorded, got ", outcome.params_digest));
-  }
-  return std::move(outcome.params_digest);
+  AUTOLOCO_ASSIGN_OR_RETURN(
+      CommitOutcome outcome,
+      ApplyCommit({round.decision.round, deltas, round.decision.step, round.decision.method}, parameters, pool));
+  const VersionDigests& want = round.digests;
+  if (want.params.empty()) return outcome;
+  AUTOLOCO_RETURN_IF_ERROR(CheckSame(round.decision.round, "parameters", want.params, outcome.params_digest));
+  AUTOLOCO_RETURN_IF_ERROR(CheckSame(round.decision.round, "a view", want.view, outcome.view_digest));
+  return outcome;
 }
 
 }  // namespace autoloco::server

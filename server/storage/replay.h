@@ -10,6 +10,7 @@
 #include "common/base/memory_map.h"
 #include "common/base/parallel.h"
 #include "server/core/types.h"
+#include "server/runtime/apply_commit.h"
 #include "server/runtime/parameter_store.h"
 #include "server/storage/spool.h"
 #include "server/storage/state_database.h"
@@ -20,10 +21,10 @@ namespace autoloco::server {
 // missing, torn or damaged; errors as FileError.
 absl::StatusOr<MemoryMap> ReadPayload(const Spool& spool, const PushKey& key, absl::string_view digest);
 
-// Turns `parameters`, of version round.decision.round, into the next version and returns its digest. DATA_LOSS: a
-// payload cannot be had, or the digest is not the recorded one. After an error the parameters are of no version.
-absl::StatusOr<std::string> ReplayRound(const DecidedRound& round, const Spool& spool, ParameterStore* parameters,
-                                        WorkPool* pool);
+// Turns `parameters`, of version round.decision.round, into the next version, view and broadcast included. DATA_LOSS: a
+// payload cannot be had, or a digest is not the recorded one. After an error the parameters are of no version.
+absl::StatusOr<CommitOutcome> ReplayRound(const DecidedRound& round, const Spool& spool, ParameterStore* parameters,
+                                          WorkPool* pool);
 
 }  // namespace autoloco::server
 

@@ -78,6 +78,8 @@ SpoolFile::~SpoolFile() {
   if (!removed.ok()) Log(LogLevel::kWarning, "payload_not_removed").Add("error", std::string(removed.message()));
 }
 
+void SpoolFile::StartWriting() { sync_file_range(descriptor_, 0, static_cast<off_t>(size_), SYNC_FILE_RANGE_WRITE); }
+
 absl::Status SpoolFile::Sync() {
   if (sync_failed_) {
     // The kernel tells of a page that it could not write once and then takes it for clean: make all of them dirty
@@ -114,7 +116,7 @@ absl::StatusOr<std::unique_ptr<SpoolFile>> Spool::Create(std::uint64_t bytes) {
   AUTOLOCO_CHECK(bytes > 0);
   const std::string path = absl::StrCat(folder_, "/", kIncoming, "/", next_.fetch_add(1));
   const int descriptor = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (descriptor < 0) return FileError("create", path, errno);
+  if (descriptor < 0) return FileError("take room for a delta in", folder_, errno);
   const int full = posix_fallocate(descriptor, 0, static_cast<off_t>(bytes));
   void* data = MAP_FAILED;
   if (full == 0) data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
@@ -123,7 +125,7 @@ absl::StatusOr<std::unique_ptr<SpoolFile>> Spool::Create(std::uint64_t bytes) {
     close(descriptor);
     unlink(path.c_str());
     // A limit on the size of files is as good as a full disk.
-    return FileError(absl::StrCat("take room for ", bytes, " bytes in"), path, error == EFBIG ? ENOSPC : error);
+    return FileError("take room for a delta in", folder_, error == EFBIG ? ENOSPC : error);
   }
   return std::unique_ptr<SpoolFile>(new SpoolFile(path, descriptor, static_cast<std::byte*>(data), bytes));
 }

@@ -38,6 +38,9 @@ class SpoolFile {
   std::span<std::byte> bytes() { return {data_, size_}; }
   std::span<const std::byte> bytes() const { return {data_, size_}; }
 
+  // The disk begins to write what is there; Accept waits for the rest. Returns at once; what goes wrong Accept says.
+  void StartWriting();
+
  private:
   friend class Spool;
   SpoolFile(std::string path, int descriptor, std::byte* data, std::size_t size)
@@ -71,7 +74,8 @@ class Spool {
   // Looks at what is there and changes nothing.
   static std::unique_ptr<Spool> OpenForReading(const std::string& folder);
 
-  // Room for a payload of `bytes`. RESOURCE_EXHAUSTED: the disk is full, or memory. REQUIRES: bytes > 0.
+  // Room for a payload of `bytes`. RESOURCE_EXHAUSTED: the disk is full, or memory; the same trouble has the same text.
+  // REQUIRES: bytes > 0.
   absl::StatusOr<std::unique_ptr<SpoolFile>> Create(std::uint64_t bytes);
   // Gives the files their keys, durably: they survive whatever happens after OK. A file that is there under the same
   // key is replaced. After an error some may have their keys; the same call may be made again.

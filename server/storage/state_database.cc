@@ -11,7 +11,7 @@
 namespace autoloco::server {
 namespace {
 
-constexpr std::uint64_t kSchemaVersion = 1;
+constexpr std::uint64_t kSchemaVersion = 2;
 
 const std::string& SchemaSql() {
   static const std::string& sql = *new std::string(absl::StrCat(
@@ -73,7 +73,11 @@ absl::Status StateDatabase::Begin(const RunIdentity& identity, const CoreState& 
   // What is there of older rounds tells more than the state does: their digests, who took part.
   for (const RoundRecord& record : state.run.history) {
     AUTOLOCO_ASSIGN_OR_RETURN(const std::optional<std::uint64_t> attempt, AttemptAt(record.round));
-    if (!attempt) AUTOLOCO_RETURN_IF_ERROR(StoreOne(RoundCommittedRecord{record.round, "", {}, record}));
+    if (attempt) continue;
+    RoundCommittedRecord committed;
+    committed.round = record.round;
+    committed.record = record;
+    AUTOLOCO_RETURN_IF_ERROR(StoreOne(committed));
   }
   for (const EvaluationPoint& point : state.run.evaluations) {
     AUTOLOCO_RETURN_IF_ERROR(StoreOne(EvaluationRecord{point}));
@@ -152,11 +156,11 @@ absl::Status StateDatabase::StoreOne(const PushRecord& record) {
 
 absl::Status StateDatabase::StoreOne(const RoundDecidedRecord& record) {
   const Round round = record.decision.round;
-  AUTOLOCO_RETURN_IF_ERROR(
-      RunSql(&database_,
-             absl::StrCat("UPDATE rounds SET state = 'decided', step = ?, combine = ?, record = ? WHERE round = ? AND ",
-                          kUnfinished),
-             ToJson(record.decision.step).dump(), ToJson(combine_).dump(), ToJson(record.record).dump(), round));
+  AUTOLOCO_RETURN_IF_ERROR(RunSql(
+      &database_,
+      absl::StrCat("UPDATE rounds SET state = 'decided', step = ?, method = ?, record = ? WHERE round = ? AND ",
+                   kUnfinished),
+      ToJson(record.decision.step).dump(), ToJson(record.decision.method).dump(), ToJson(record.record).dump(), round));
   AUTOLOCO_RETURN_IF_ERROR(RunSql(&database_, "DELETE FROM contributions WHERE round = ?", round));
   std::uint64_t position = 0;
   for (const StartCommit::Contribution& contribution : record.decision.contributions) {
@@ -174,10 +178,10 @@ absl::Status StateDatabase::StoreOne(const RoundCommittedRecord& record) {
     AUTOLOCO_RETURN_IF_ERROR(Upsert(&database_, "rounds", row));
   }
   AUTOLOCO_RETURN_IF_ERROR(RunSql(&database_,
-                                  "UPDATE rounds SET state = 'committed', params_digest = ?, stats = ?, record = ? "
-                                  "WHERE round = ? AND attempt = ?",
-                                  record.params_digest, ToJson(record.stats).dump(), ToJson(record.record).dump(),
-                                  record.round, attempt.value_or(0)));
+                                  "UPDATE rounds SET state = 'committed', params_digest = ?, view_digest = ?, "
+                                  "stats = ?, record = ? WHERE round = ? AND attempt = ?",
+                                  record.record.params_digest, record.record.view_digest, ToJson(record.stats).dump(),
+                                  ToJson(record.record).dump(), record.round, attempt.value_or(0)));
   if (record.round < PushRegister::kRoundsKept) return absl::OkStatus();
   return RunSql(&database_, "UPDATE pushes SET live = 0 WHERE live AND round <= ?",
                 record.round - PushRegister::kRoundsKept);
@@ -246,7 +250,7 @@ absl::Status StateDatabase::LoadHistory(CoreState* state) {
   AUTOLOCO_ASSIGN_OR_RETURN(const std::vector<RoundRow> rounds,
                             SelectRows<RoundRow>(&database_, "rounds WHERE state = 'committed' ORDER BY round"));
   for (const RoundRow& row : rounds) {
-    Apply(RoundCommittedRecord{row.round.number, row.params_digest, row.stats, row.round.record}, state);
+    Apply(RoundCommittedRecord{row.round.number, row.stats, row.round.record}, state);
   }
   AUTOLOCO_ASSIGN_OR_RETURN(const std::vector<EvaluationPoint> evaluations,
                             SelectRows<EvaluationPoint>(&database_, "evaluations ORDER BY version"));
@@ -270,7 +274,7 @@ absl::Status StateDatabase::LoadRound(CoreState* state) {
     }
     if (row.state == "decided") {
       AUTOLOCO_ASSIGN_OR_RETURN(std::vector<StartCommit::Contribution> contributions, Contributions(round.number));
-      round.decision = StartCommit{round.number, row.step, std::move(contributions)};
+      round.decision = StartCommit{round.number, row.step, row.method, std::move(contributions)};
     }
     Apply(RoundOpenedRecord{std::move(round)}, state);
   }
@@ -311,13 +315,12 @@ absl::StatusOr<std::vector<DecidedRound>> StateDatabase::DecidedRounds(Round fro
     }
     AUTOLOCO_ASSIGN_OR_RETURN(std::vector<StartCommit::Contribution> contributions, Contributions(round));
     DecidedRound decided;
-    decided.combine = row.combine;
-    decided.params_digest = row.params_digest;
+    decided.digests = {row.round.record.params_digest, row.round.record.view_digest};
     for (const StartCommit::Contribution& contribution : contributions) {
       AUTOLOCO_ASSIGN_OR_RETURN(std::string digest, AcceptedDigest(contribution.push));
       decided.payload_digests.push_back(std::move(digest));
     }
-    decided.decision = StartCommit{round, row.step, std::move(contributions)};
+    decided.decision = StartCommit{round, row.step, row.method, std::move(contributions)};
     rounds.push_back(std::move(decided));
   }
   return rounds;
@@ -332,19 +335,21 @@ absl::StatusOr<std::string> StateDatabase::AcceptedDigest(const PushKey& key) {
   return rows[0].record.push.payload_digest;
 }
 
-absl::StatusOr<std::map<Version, std::string>> StateDatabase::Digests() {
-  AUTOLOCO_ASSIGN_OR_RETURN(Statement select,
-                            database_.Prepare("SELECT round, params_digest FROM rounds WHERE state = 'committed'"));
-  std::map<Version, std::string> digests;
+absl::StatusOr<std::map<Version, VersionDigests>> StateDatabase::Digests() {
+  AUTOLOCO_ASSIGN_OR_RETURN(
+      Statement select,
+      database_.Prepare("SELECT round, params_digest, view_digest FROM rounds WHERE state = 'committed'"));
+  std::map<Version, VersionDigests> digests;
   while (true) {
     AUTOLOCO_ASSIGN_OR_RETURN(const bool more, select.Step());
     if (!more) return digests;
     Round round = 0;
-    std::string digest;
+    VersionDigests found;
     select.Read(&round);
-    select.Read(&digest);
+    select.Read(&found.params);
+    select.Read(&found.view);
     AUTOLOCO_RETURN_IF_ERROR(select.status());
-    if (!digest.empty()) digests[round + 1] = std::move(digest);
+    if (!found.params.empty()) digests[round + 1] = std::move(found);
   }
 }
 

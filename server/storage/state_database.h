@@ -18,7 +18,6 @@
 #include "common/base/ids.h"
 #include "server/core/core_state.h"
 #include "server/core/records.h"
-#include "server/kernels/robust_mean.h"
 #include "server/storage/database.h"
 
 namespace autoloco::server {
@@ -31,12 +30,18 @@ struct RunIdentity {
   std::string initial_digest;  // params_digest of version 0; empty: not known
 };
 
+// Of one version: its exact parameters, and what every worker holds as that version.
+struct VersionDigests {
+  std::string params;
+  std::string view;
+  bool operator==(const VersionDigests&) const = default;
+};
+
 // One committed or decided round, as it must be replayed.
 struct DecidedRound {
   StartCommit decision;
-  CombineRule combine;
   std::vector<std::string> payload_digests;  // of the contributions, in their order
-  std::string params_digest;                 // of version round + 1; empty: not committed yet
+  VersionDigests digests;                    // of version round + 1; empty: not committed yet
 };
 
 // Not thread-safe. Status codes as Database.
@@ -56,13 +61,11 @@ class StateDatabase {
   // Every lease so far, summed.
   absl::StatusOr<LedgerTotals> SumLeases();
   // Versions 1, 2, ... that are known by digest: those of the committed rounds.
-  absl::StatusOr<std::map<Version, std::string>> Digests();
+  absl::StatusOr<std::map<Version, VersionDigests>> Digests();
 
   // Begins a run, or lets it go on from `state` alone, such as the one of a checkpoint: what was stored of its version
   // and later is gone, what is older stays. One transaction.
   absl::Status Begin(const RunIdentity& identity, const CoreState& state);
-  // How the deltas of rounds that are decided from now on are combined.
-  void SetCombineRule(const CombineRule& rule) { combine_ = rule; }
   // All records or none, durable when OK. They may be stored twice.
   absl::Status Store(std::span<const Record> records);
 
@@ -97,7 +100,6 @@ class StateDatabase {
   absl::StatusOr<std::vector<StartCommit::Contribution>> Contributions(Round round);
 
   Database database_;
-  CombineRule combine_;
 };
 
 }  // namespace autoloco::server

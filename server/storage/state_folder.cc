@@ -4,6 +4,8 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -28,6 +30,19 @@ bool IsValidRunId(absl::string_view id) {
          (id.size() <= kWorkerNameBytesMax || IsValidWorkerName(id.substr(kWorkerNameBytesMax)));
 }
 
+// A folder without a run id must hold nothing of a run: it would go on under another name.
+absl::Status CheckHoldsNoRun(const std::string& folder) {
+  std::error_code ignored;
+  const bool database = std::filesystem::exists(absl::StrCat(folder, "/", kStateDatabaseFile), ignored);
+  const auto checkpoints = ListCheckpoints(absl::StrCat(folder, "/", kCheckpointsFolder));
+  if (!checkpoints.ok() && !absl::IsNotFound(checkpoints.status())) return checkpoints.status();
+  if (!database && (!checkpoints.ok() || checkpoints->empty())) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("state folder ", folder, " holds a run (", database ? kStateDatabaseFile : kCheckpointsFolder,
+                   ") and no run_id: put it back as one line in the file run_id (it stands in table run of ",
+                   kStateDatabaseFile, " and in the manifest.json of every checkpoint), or take another folder"));
+}
+
 absl::StatusOr<std::string> ReadOrDrawRunId(const std::string& folder, absl::string_view run_name) {
   const std::string path = absl::StrCat(folder, "/run_id");
   const absl::StatusOr<std::string> text = ReadFile(path, kRunIdFileBytesMax);
@@ -37,6 +52,7 @@ absl::StatusOr<std::string> ReadOrDrawRunId(const std::string& folder, absl::str
     return id;
   }
   if (!absl::IsNotFound(text.status())) return text.status();
+  AUTOLOCO_RETURN_IF_ERROR(CheckHoldsNoRun(folder));
   std::uint32_t number = 0;
   if (getrandom(&number, sizeof(number), 0) != sizeof(number)) return FileError("draw a run id for", path, errno);
   const std::string id = absl::StrCat(run_name, "-", absl::Hex(number, absl::kZeroPad8));

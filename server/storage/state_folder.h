@@ -26,8 +26,9 @@ class StateFolder {
  public:
   // Makes `path` and its parents where they are missing, locks it, and reads the run id or, at the first start, draws
   // one: `run_name` and 8 random hexadecimal digits, "quickstart-1b9f03aa". FAILED_PRECONDITION "state folder X is
-  // already in use by pid N"; DATA_LOSS when run_id or starts hold something else; errors of the file system as
-  // FileError. REQUIRES: IsValidWorkerName(run_name).
+  // already in use by pid N", or when there is no run id beside what a run has left: nothing is changed then. DATA_LOSS
+  // when run_id or starts hold something else; errors of the file system as FileError. REQUIRES:
+  // IsValidWorkerName(run_name).
   static absl::StatusOr<StateFolder> Open(const std::string& path, absl::string_view run_name);
 
   const std::string& path() const { return path_; }

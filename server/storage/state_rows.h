@@ -9,9 +9,9 @@
 #include <string>
 #include <type_traits>
 
+#include "server/core/commit_method.h"
 #include "server/core/records.h"
 #include "server/core/types.h"
-#include "server/kernels/robust_mean.h"
 
 namespace autoloco::server {
 
@@ -97,15 +97,16 @@ void VisitColumns(Row& row, Visitor visit) {
   visit("reason", row.member.reason);
   visit("text", row.member.text);
   visit("tokens", row.member.tokens);
+  visit("step_seconds", row.member.step_seconds);
+  visit("overhead_seconds", row.member.overhead_seconds);
 }
 
-// rounds: every attempt at every round.
+// rounds: every attempt at every round. The digests of the record are columns of their own.
 struct RoundRow {
   RoundState round;            // but for its entries and its decision
   std::string state = "open";  // then decided, then committed; or aborted; or ended, where nothing was trained any more
   OuterStep step;              // once decided
-  CombineRule combine;         // of the deltas; once decided
-  std::string params_digest;   // of version round + 1, once committed; empty: not known
+  CommitMethod method;         // once decided
   CommitStats stats;           // once committed
   std::string reason;          // where aborted
 };
@@ -120,8 +121,9 @@ void VisitColumns(Row& row, Visitor visit) {
   visit("cursors_before", row.round.cursors_before);
   visit("record", row.round.record);
   visit("step", row.step);
-  visit("combine", row.combine);
-  visit("params_digest", row.params_digest);
+  visit("method", row.method);
+  visit("params_digest", row.round.record.params_digest);
+  visit("view_digest", row.round.record.view_digest);
   visit("stats", row.stats);
   visit("reason", row.reason);
 }

@@ -83,9 +83,15 @@ class Verifier {
       absl::StatusOr<CheckpointManifest> manifest = ReadManifest(absl::StrCat(folder->path, "/", kManifestFile));
       if (!Expect(manifest.status()) || !Expect(CheckCheckpointFiles(folder->path, *manifest))) continue;
       const auto recorded = digests_.find(manifest->snapshot.version);
-      if (recorded != digests_.end() && recorded->second != manifest->params_digest) {
+      if (recorded != digests_.end() && recorded->second.params != manifest->params_digest) {
         Problem(absl::StrCat(folder->path, ": version ", manifest->snapshot.version, " has digest ",
-                             manifest->params_digest, ", recorded is ", recorded->second));
+                             manifest->params_digest, ", recorded is ", recorded->second.params));
+        continue;
+      }
+      // One without a view may be of a run that went on without from there.
+      if (recorded != digests_.end() && manifest->has_view && recorded->second.view != manifest->view_digest) {
+        Problem(absl::StrCat(folder->path, ": version ", manifest->snapshot.version, " has a view of digest ",
+                             manifest->view_digest, ", recorded is ", recorded->second.view));
         continue;
       }
       stored_.push_back({folder->path, *std::move(manifest)});
@@ -126,7 +132,7 @@ class Verifier {
     for (const StartCommit::Contribution& contribution : round.decision.contributions) {
       if (!spool_->Read(contribution.push).ok()) return false;
     }
-    return true;
+    return !round.decision.contributions.empty();  // else: of a run that went on from a checkpoint alone
   }
 
   absl::Status Replay() {
@@ -138,12 +144,13 @@ class Verifier {
                                                 " are missing: a server cannot start from this folder")));
         break;
       }
-      Checked("replay", absl::StrCat("no checkpoint to begin from; ", all.size(), " rounds since the start of the run"));
+      Checked("replay",
+              absl::StrCat("no checkpoint to begin from; ", all.size(), " rounds since the start of the run"));
       return absl::OkStatus();
     }
     AUTOLOCO_ASSIGN_OR_RETURN(std::vector<DecidedRound> rounds,
                               database_->DecidedRounds(stored_.front().manifest.snapshot.version));
-    while (!rounds.empty() && rounds.back().params_digest.empty()) rounds.pop_back();  // not committed yet
+    while (!rounds.empty() && rounds.back().digests.params.empty()) rounds.pop_back();  // not committed yet
     // From the oldest checkpoint with all payloads after it. The newest two must be such.
     std::size_t first_needed = rounds.size();
     while (first_needed > 0 && HasPayloads(rounds[first_needed - 1])) --first_needed;
@@ -162,12 +169,11 @@ class Verifier {
 
   absl::Status ReplayFrom(const StoredVersion& base, std::size_t next, const std::vector<DecidedRound>& rounds) {
     AUTOLOCO_ASSIGN_OR_RETURN(ParameterStore parameters, ParameterStore::Allocate(base.manifest.layout));
-    const absl::StatusOr<LoadedCheckpoint> loaded = LoadCheckpoint(
-        base.path, base.manifest.run_id, base.manifest.layout, parameters.params(), parameters.momentum());
+    const absl::StatusOr<LoadedCheckpoint> loaded = LoadCheckpoint(base.path, base.manifest.run_id, &parameters);
     if (!Expect(loaded.status())) return absl::OkStatus();
     for (const DecidedRound& round : rounds) {
-      const absl::StatusOr<std::string> digest = ReplayRound(round, *spool_, &parameters, pool_);
-      if (!Expect(digest.status())) return absl::OkStatus();
+      const absl::Status replayed = ReplayRound(round, *spool_, &parameters, pool_).status();
+      if (!Expect(replayed)) return absl::OkStatus();
       const Version version = round.decision.round + 1;
       for (; next < stored_.size() && stored_[next].manifest.snapshot.version <= version; ++next) {
         const CheckpointManifest& manifest = stored_[next].manifest;
@@ -187,7 +193,7 @@ class Verifier {
   const std::unique_ptr<Spool> spool_;
   std::optional<RunIdentity> identity_;
   CoreState state_;
-  std::map<Version, std::string> digests_;
+  std::map<Version, VersionDigests> digests_;
   std::vector<StoredVersion> stored_;  // whole checkpoints, oldest first
   VerifyReport report_;
 };

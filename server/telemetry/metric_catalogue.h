@@ -34,6 +34,7 @@ enum class Metric {
   kRoundSeconds,
   kRoundWaitSeconds,
   kCommitSeconds,
+  kCommitHeldUp,
   kTransferSeconds,
   kWireBytes,
   kRawBytes,
@@ -53,6 +54,7 @@ enum class Metric {
   kTokens,
   kLedgerTokens,
   kLedgerOutstanding,
+  kViewMismatches,
   kCheckpointLastSuccess,
   kCheckpointBytes,
   kCheckpointSeconds,
@@ -77,7 +79,7 @@ struct MetricSpec {
   const char* name;
   MetricType type;
   const char* unit;                   // "seconds", "bytes", ...; "" for plain numbers
-  std::array<const char*, 3> labels;  // unused places at the end are null; values are given in this order
+  std::array<const char*, 4> labels;  // unused places at the end are null; values are given in this order
   const char* help;
 
   std::size_t label_count() const;

@@ -13,6 +13,10 @@
 namespace autoloco::server {
 namespace {
 
+constexpr absl::Duration kStorageLogPause = absl::Minutes(1);
+
+const char* StorageTaskName(StorageTask task) { return task == StorageTask::kRecords ? "records" : "room"; }
+
 const char* DirectionName(Direction direction) { return direction == Direction::kPush ? "push" : "pull"; }
 
 // Every outcome of a push that OnPushAnswered may be told; anything else counts as kOtherOutcome.
@@ -28,7 +32,7 @@ struct KindReasons {
 };
 // The groups of the enum Reason.
 constexpr std::array<KindReasons, 8> kReasonsByKind = {{
-    {DecisionKind::kMembership, Reason::kJoined, Reason::kReadmitted},
+    {DecisionKind::kMembership, Reason::kJoined, Reason::kViewMismatch},
     {DecisionKind::kRound, Reason::kOpened, Reason::kNextRound},
     {DecisionKind::kInterval, Reason::kFixed, Reason::kLastInterval},
     {DecisionKind::kDeadline, Reason::kDeadline, Reason::kDeadlineFixed},
@@ -58,6 +62,7 @@ LogLevel LevelOf(const Decision& decision) {
     case Reason::kSessionBroken:
     case Reason::kLeaseExpired:
     case Reason::kEvicted:
+    case Reason::kViewMismatch:
     case Reason::kAborted:
     case Reason::kJoinTimeout:
     case Reason::kSpike:
@@ -95,7 +100,7 @@ PrometheusTelemetry::PrometheusTelemetry(const TelemetryOptions& options, std::s
 
 void PrometheusTelemetry::SetConstants(const TelemetryOptions& options) {
   registry_->Set(Metric::kBuildInfo, {options.build_version, options.build_commit}, 1);
-  registry_->Set(Metric::kRunInfo, {options.run_id, options.model, options.codec}, 1);
+  registry_->Set(Metric::kRunInfo, {options.run_id, options.model, options.codec, options.broadcast_codec}, 1);
   registry_->Set(Metric::kOuterLearningRate, {}, options.outer_learning_rate);
   registry_->Set(Metric::kOuterMomentum, {}, options.outer_momentum);
 }
@@ -114,12 +119,14 @@ void PrometheusTelemetry::StartCountersAtZero() {
     }
   }
   for (const auto& [fate, total] : kLedgerFates) registry_->Add(Metric::kLedgerTokens, {fate}, 0);
+  registry_->Add(Metric::kViewMismatches, {}, 0);
   registry_->Add(Metric::kCheckpointFailures, {}, 0);
   registry_->Add(Metric::kStorageFailures, {}, 0);
 }
 
 void PrometheusTelemetry::OnDecision(const Decision& decision) {
   registry_->Add(Metric::kDecisions, {DecisionKindName(decision.kind), ReasonName(decision.reason)}, 1);
+  if (decision.reason == Reason::kViewMismatch) registry_->Add(Metric::kViewMismatches, {}, 1);
   if (decision.reason == Reason::kAborted) registry_->Add(Metric::kRounds, {"aborted"}, 1);
   Log log(LevelOf(decision), DecisionKindName(decision.kind));
   log.Add("reason", ReasonName(decision.reason)).Add("round", decision.round);
@@ -157,7 +164,8 @@ void PrometheusTelemetry::OnRoundCommitted(const RoundCommitted& round) {
       .Add("seconds", absl::ToDoubleSeconds(round.duration))
       .Add("wait_seconds", absl::ToDoubleSeconds(round.wait))
       .Add("delta_norm", round.stats.mean_delta_norm)
-      .Add("digest", round.params_digest);
+      .Add("digest", round.record.params_digest)
+      .Add("view_digest", round.record.view_digest);
 }
 
 void PrometheusTelemetry::OnEvaluation(const EvaluationPoint& point) {
@@ -182,8 +190,9 @@ void PrometheusTelemetry::OnTransfer(Direction direction, std::uint64_t wire_byt
   registry_->Observe(Metric::kTransferSeconds, labels, absl::ToDoubleSeconds(duration));
 }
 
-void PrometheusTelemetry::OnCommit(absl::Duration duration) {
+void PrometheusTelemetry::OnCommit(absl::Duration duration, absl::Duration held_up) {
   registry_->Observe(Metric::kCommitSeconds, {}, absl::ToDoubleSeconds(duration));
+  registry_->Add(Metric::kCommitHeldUp, {}, absl::ToDoubleSeconds(held_up));
 }
 
 void PrometheusTelemetry::OnCheckpoint(const absl::StatusOr<StoredCheckpoint>& result, absl::Duration duration) {
@@ -202,18 +211,29 @@ void PrometheusTelemetry::OnCheckpoint(const absl::StatusOr<StoredCheckpoint>& r
       .Add("seconds", seconds);
 }
 
-void PrometheusTelemetry::OnStorage(const absl::Status& status, absl::Duration duration) {
-  const std::string error(status.message());
-  const MutexLock lock(&mutex_);
-  if (status.ok()) {
-    registry_->Observe(Metric::kStorageSeconds, {}, absl::ToDoubleSeconds(duration));
-    if (!storage_error_.empty()) Log(LogLevel::kWarning, "storage_works_again");
-  } else {
+void PrometheusTelemetry::OnStorage(StorageTask task, const absl::Status& status, absl::Duration duration) {
+  if (!status.ok()) {
     registry_->Add(Metric::kStorageFailures, {}, 1);
-    // Once for every trouble, not for every attempt.
-    if (error != storage_error_) Log(LogLevel::kError, "storage_failed").Add("error", error);
+  } else if (task == StorageTask::kRecords) {
+    registry_->Observe(Metric::kStorageSeconds, {}, absl::ToDoubleSeconds(duration));
   }
-  storage_error_ = error;
+  const MutexLock lock(&mutex_);
+  LogStorage(task, status);
+}
+
+// The first failure, another one, and once in a while that it goes on; not every attempt.
+void PrometheusTelemetry::LogStorage(StorageTask task, const absl::Status& status) {
+  LoggedTrouble& trouble = storage_troubles_[task];
+  if (status.ok()) {
+    if (trouble.open) Log(LogLevel::kWarning, "storage_works_again").Add("task", StorageTaskName(task));
+    trouble.open = false;
+    return;
+  }
+  const std::string error(status.message());
+  const Instant now = clock_->Now();
+  if (error == trouble.error && now - trouble.logged_at < kStorageLogPause) return;
+  Log(LogLevel::kError, "storage_failed").Add("task", StorageTaskName(task)).Add("error", error);
+  trouble = {error, now, true};
 }
 
 void PrometheusTelemetry::OnStatus(const RunStatus& status) {

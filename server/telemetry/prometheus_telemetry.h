@@ -27,8 +27,9 @@ struct TelemetryOptions {
   std::string build_version;
   std::string build_commit;
   std::string run_id;
-  std::string model;  // e.g. the preset
-  std::string codec;  // e.g. "fp32"
+  std::string model;            // e.g. the preset
+  std::string codec;            // of deltas, e.g. "fp32"
+  std::string broadcast_codec;  // of what is sent of a new version
   double outer_learning_rate = 0;
   double outer_momentum = 0;
   std::size_t worker_series_max = 256;                 // further workers share the label "_other"
@@ -51,9 +52,9 @@ class PrometheusTelemetry final : public Telemetry {
   void OnPushAnswered(absl::string_view outcome) override;
   void OnTransfer(Direction direction, std::uint64_t wire_bytes, std::uint64_t raw_bytes,
                   absl::Duration duration) override;
-  void OnCommit(absl::Duration duration) override;
+  void OnCommit(absl::Duration duration, absl::Duration held_up) override;
   void OnCheckpoint(const absl::StatusOr<StoredCheckpoint>& result, absl::Duration duration) override;
-  void OnStorage(const absl::Status& status, absl::Duration duration) override;
+  void OnStorage(StorageTask task, const absl::Status& status, absl::Duration duration) override;
   void OnStatus(const RunStatus& status) override;
   void OnCallStarted(absl::string_view service, absl::string_view method) override;
   void OnCallHandled(absl::string_view service, absl::string_view method, absl::string_view code,
@@ -68,14 +69,22 @@ class PrometheusTelemetry final : public Telemetry {
   void UpdateLedger(const RunStatus& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void UpdateWorker(const WorkerStatus& worker, const std::string& label, absl::Time last_seen);
 
+  // What the log has said of a storage task that fails.
+  struct LoggedTrouble {
+    std::string error;  // the last one that was logged
+    Instant logged_at = absl::InfinitePast();
+    bool open = false;  // no line has said since that it works again
+  };
+  void LogStorage(StorageTask task, const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   const Clock* const clock_;
   const std::shared_ptr<MetricRegistry> registry_;
   std::unique_ptr<MetricsEndpoint> endpoint_;  // constant after Create
 
   Mutex mutex_;
   WorkerSeries series_ ABSL_GUARDED_BY(mutex_);
-  std::string storage_error_ ABSL_GUARDED_BY(mutex_);  // of the last attempt; empty: it worked
-  LedgerTotals ledger_ ABSL_GUARDED_BY(mutex_);                                          // already counted
+  std::map<StorageTask, LoggedTrouble> storage_troubles_ ABSL_GUARDED_BY(mutex_);
+  LedgerTotals ledger_ ABSL_GUARDED_BY(mutex_);                                    // already counted
   std::map<std::string, std::uint64_t> tokens_by_worker_ ABSL_GUARDED_BY(mutex_);  // already counted
 };
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -22,9 +23,13 @@ constexpr int kRounds = 4;
 constexpr int kWorkers = 2;
 constexpr int kSteps = 3;
 
-Arguments Flags(int rounds) {
-  return Concat(SmallRun(rounds * kSteps, kSteps, kWorkers),
-                {"--strict", "--seed", "7", "--checkpoint-every-rounds", "2"});
+// Of deltas and broadcasts: quantized ones have a view, and residuals on both sides.
+enum class Codecs { kLossless, kQuantized };
+
+Arguments Flags(int rounds, Codecs codecs = Codecs::kLossless) {
+  const std::string codec = codecs == Codecs::kLossless ? "fp32" : "quantized";
+  return Concat(SmallRun(rounds * kSteps, kSteps, kWorkers), {"--strict", "--seed", "7", "--checkpoint-every-rounds",
+                                                              "2", "--codec.delta", codec, "--codec.broadcast", codec});
 }
 
 class CrashTest : public ::testing::Test {
@@ -69,17 +74,17 @@ class CrashTest : public ::testing::Test {
 class UndisturbedRun : public CrashTest {
  public:
   void TestBody() override {}
-  std::string Run(int rounds) {
-    cluster_.StartServer(Flags(rounds));
+  std::string Run(int rounds, Codecs codecs) {
+    cluster_.StartServer(Flags(rounds, codecs));
     StartWorkers(0);
     return Finish(rounds);
   }
 };
 
-const std::string& UndisturbedDigest(int rounds) {
-  static auto& digests = *new std::map<int, std::string>();
-  std::string& digest = digests[rounds];
-  if (digest.empty()) digest = UndisturbedRun().Run(rounds);
+const std::string& UndisturbedDigest(int rounds, Codecs codecs = Codecs::kLossless) {
+  static auto& digests = *new std::map<std::pair<int, Codecs>, std::string>();
+  std::string& digest = digests[{rounds, codecs}];
+  if (digest.empty()) digest = UndisturbedRun().Run(rounds, codecs);
   return digest;
 }
 
@@ -103,19 +108,17 @@ std::string PointName(const ::testing::TestParamInfo<const char*>& info) {
 
 // The number after a colon: the how-manieth pass, so that it happens in mid-run.
 INSTANTIATE_TEST_SUITE_P(Spool, CrashPointTest, ::testing::Values("spool_before:3", "spool_after:3"), PointName);
-INSTANTIATE_TEST_SUITE_P(Records, CrashPointTest,
-                         ::testing::Values("record_before_run:4", "record_after_run:4", "record_before_member:2",
-                                           "record_after_member:2", "record_before_round_opened:2",
-                                           "record_after_round_opened:2", "record_before_entry:5",
-                                           "record_after_entry:5", "record_before_push:3", "record_after_push:4",
-                                           "record_before_round_decided:2", "record_after_round_decided:2",
-                                           "record_before_round_committed:2", "record_after_round_committed:2",
-                                           "record_before_evaluation:2", "record_after_evaluation:2",
-                                           "record_before_checkpoint", "record_after_checkpoint",
-                                           "record_before_lease:3", "record_after_lease:3", "record_before_ledger:3",
-                                           "record_after_ledger:3", "record_before_run_evaluated",
-                                           "record_after_run_evaluated"),
-                         PointName);
+INSTANTIATE_TEST_SUITE_P(
+    Records, CrashPointTest,
+    ::testing::Values("record_before_run:4", "record_after_run:4", "record_before_member:2", "record_after_member:2",
+                      "record_before_round_opened:2", "record_after_round_opened:2", "record_before_entry:5",
+                      "record_after_entry:5", "record_before_push:3", "record_after_push:4",
+                      "record_before_round_decided:2", "record_after_round_decided:2",
+                      "record_before_round_committed:2", "record_after_round_committed:2", "record_before_evaluation:2",
+                      "record_after_evaluation:2", "record_before_checkpoint", "record_after_checkpoint",
+                      "record_before_lease:3", "record_after_lease:3", "record_before_ledger:3",
+                      "record_after_ledger:3", "record_before_run_evaluated", "record_after_run_evaluated"),
+    PointName);
 INSTANTIATE_TEST_SUITE_P(Acknowledgement, CrashPointTest,
                          ::testing::Values("acknowledge_before:3", "acknowledge_after:3", "acknowledge_after:4"),
                          PointName);
@@ -127,6 +130,28 @@ INSTANTIATE_TEST_SUITE_P(Commit, CrashPointTest,
 INSTANTIATE_TEST_SUITE_P(Checkpoint, CrashPointTest,
                          ::testing::Values("checkpoint_begun", "checkpoint_params", "checkpoint_renamed",
                                            "checkpoint_done", "checkpoint_begun:2", "checkpoint_done:2"),
+                         PointName);
+
+// The same where workers hold a view that only its broadcasts make: it comes back with the server, and no worker is
+// told that it holds anything else.
+class QuantizedCrashPointTest : public CrashPointTest {};
+
+TEST_P(QuantizedCrashPointTest, TheRunEndsAsIfNothingHadHappened) {
+  const std::string& want = UndisturbedDigest(kRounds, Codecs::kQuantized);
+  const Arguments flags = Flags(kRounds, Codecs::kQuantized);
+  cluster_.StartServer(flags, {absl::StrCat("AUTOLOCO_CRASH_POINT=", GetParam())});
+  StartWorkers(0);
+  ASSERT_EQ(ExitCode(&cluster_.server()), 128 + SIGKILL) << "the place was never passed\n" << cluster_.server().Log();
+  cluster_.StartServer(flags);
+  EXPECT_EQ(Finish(kRounds), want) << cluster_.server().Log();
+  EXPECT_TRUE(cluster_.ServerLines("view_mismatch").empty()) << cluster_.server().Log();
+}
+
+INSTANTIATE_TEST_SUITE_P(View, QuantizedCrashPointTest,
+                         ::testing::Values("spool_after:3", "record_after_round_decided:2", "commit_middle:3",
+                                           "commit_after:2", "snapshot_ready:3", "record_before_round_committed:2",
+                                           "record_after_round_committed:3", "broadcast_after:3", "checkpoint_params",
+                                           "checkpoint_done"),
                          PointName);
 
 // Whenever it comes: each server lives for a few more milliseconds than the one before, from its first word on.

@@ -17,10 +17,10 @@ struct Run {
 
 // A strict run of two workers, the second of `names` started when the first has joined. As a fake worker the second is
 // also the slower one, so that its deltas come last.
-Run RunStrict(const char* program, const std::vector<std::string>& names, int seed) {
+Run RunStrict(const char* program, const std::vector<std::string>& names, int seed, const std::string& codec) {
   Cluster cluster;
-  cluster.StartServer(
-      Concat(SmallRun(15, 5, 2), {"--strict", "--seed", absl::StrCat(seed), "--inner.learning-rate", "3e-3"}));
+  cluster.StartServer(Concat(SmallRun(15, 5, 2), {"--strict", "--seed", absl::StrCat(seed), "--inner.learning-rate",
+                                                  "3e-3", "--codec.delta", codec, "--codec.broadcast", codec}));
   std::vector<std::unique_ptr<Process>> workers;
   for (const std::string& name : names) {
     const int step_ms = workers.empty() ? 0 : 30;
@@ -44,24 +44,27 @@ Run RunStrict(const char* program, const std::vector<std::string>& names, int se
   return run;
 }
 
-void ExpectReproducible(const char* program) {
-  const Run first = RunStrict(program, {"dc1", "dc2"}, 1);
+void ExpectReproducible(const char* program, const std::string& codec = "quantized") {
+  const Run first = RunStrict(program, {"dc1", "dc2"}, 1, codec);
   EXPECT_FALSE(first.digest.empty());
   EXPECT_LT(first.last_loss, first.first_loss);
 
-  const Run again = RunStrict(program, {"dc1", "dc2"}, 1);
+  const Run again = RunStrict(program, {"dc1", "dc2"}, 1, codec);
   EXPECT_EQ(again.digest, first.digest);
   EXPECT_EQ(again.last_loss, first.last_loss);
 
-  const Run other_order = RunStrict(program, {"dc2", "dc1"}, 1);
+  const Run other_order = RunStrict(program, {"dc2", "dc1"}, 1, codec);
   EXPECT_EQ(other_order.digest, first.digest);
   EXPECT_EQ(other_order.last_loss, first.last_loss);
 
-  const Run other_seed = RunStrict(program, {"dc1", "dc2"}, 2);
+  const Run other_seed = RunStrict(program, {"dc1", "dc2"}, 2, codec);
   EXPECT_NE(other_seed.digest, first.digest);
 }
 
+// With residuals on both sides.
 TEST(DeterminismTest, FakeWorkers) { ExpectReproducible(kFakeWorker); }
+
+TEST(DeterminismTest, FakeWorkersLossless) { ExpectReproducible(kFakeWorker, "fp32"); }
 
 #ifdef AUTOLOCO_WITH_LIBTORCH
 TEST(DeterminismTest, RealWorkers) { ExpectReproducible(kWorker); }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -17,15 +18,17 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Room for the first checkpoints of the small model (0.9 MB each) and not for all that are kept.
+// Room for the first checkpoints of the small model (1.3 MB each) and not for all that are kept.
 constexpr char kSmall[] = "size=3m";
+// Not even room for one delta of it.
+constexpr char kTiny[] = "size=16k";
 constexpr char kLarge[] = "size=64m";
 
 class SmallDisk {
  public:
-  explicit SmallDisk(const std::string& path) : path_(path) {
+  SmallDisk(const std::string& path, const char* size) : path_(path) {
     std::filesystem::create_directories(path);
-    mounted_ = mount("tmpfs", path.c_str(), "tmpfs", 0, kSmall) == 0;
+    mounted_ = mount("tmpfs", path.c_str(), "tmpfs", 0, size) == 0;
   }
   ~SmallDisk() {
     if (mounted_) umount2(path_.c_str(), MNT_DETACH);
@@ -65,7 +68,7 @@ std::string RunOn(Cluster* cluster, SmallDisk* disk) {
 
 TEST(FullDiskTest, AnAlarmAndNothingIsLost) {
   Cluster full;
-  SmallDisk disk(full.state_dir());
+  SmallDisk disk(full.state_dir(), kSmall);
   if (!disk.mounted()) GTEST_SKIP() << "no right to mount a file system";
   Cluster roomy;
   const std::string want = RunOn(&roomy, nullptr);
@@ -76,7 +79,7 @@ TEST(FullDiskTest, AnAlarmAndNothingIsLost) {
 
 TEST(FullDiskTest, GivesUpWithAClearLineInTheEnd) {
   Cluster cluster;
-  SmallDisk disk(cluster.state_dir());
+  SmallDisk disk(cluster.state_dir(), kSmall);
   if (!disk.mounted()) GTEST_SKIP() << "no right to mount a file system";
   const std::string ballast = absl::StrCat(cluster.state_dir(), "/ballast");
   cluster.StartServer(Concat(SmallRun(12, 3, 1), {"--storage-retry-seconds", "0.1"}));
@@ -89,6 +92,38 @@ TEST(FullDiskTest, GivesUpWithAClearLineInTheEnd) {
   EXPECT_THAT(cluster.server().Log(), HasSubstr("nothing can be stored"));
   std::filesystem::remove(ballast);
   cluster.StartServer(SmallRun(12, 3, 1));
+  EXPECT_EQ(ExitCode(worker.get()), 0) << worker->Log();
+  EXPECT_EQ(ExitCode(&cluster.server()), 0) << cluster.server().Log();
+}
+
+// Records find room, deltas do not: the spool is a disk of its own.
+TEST(FullDiskTest, NoRoomForADeltaIsAnAlarmUntilThereIsSome) {
+  Cluster cluster;
+  SmallDisk spool(absl::StrCat(cluster.state_dir(), "/spool"), kTiny);
+  if (!spool.mounted()) GTEST_SKIP() << "no right to mount a file system";
+  cluster.StartServer(SmallRun(6, 3, 1));
+  const auto worker = cluster.StartWorker({.name = "dc1"});
+  cluster.WaitFor("a reason that says so", [](const v1::Status& status) {
+    return absl::StrContains(status.reason(), "no room for deltas: cannot take room for a delta");
+  });
+  EXPECT_THAT(RunProgram(kOperator, {"status", "--server", cluster.address()}).output, HasSubstr("no room for deltas"));
+  EXPECT_TRUE(spool.Grow());
+  EXPECT_EQ(ExitCode(worker.get()), 0) << worker->Log();
+  EXPECT_EQ(ExitCode(&cluster.server()), 0) << cluster.server().Log();
+  EXPECT_THAT(cluster.ServerLines(" storage_failed "), ::testing::SizeIs(1));
+  EXPECT_THAT(cluster.ServerLines(" storage_works_again "), ::testing::SizeIs(1));
+}
+
+TEST(FullDiskTest, GivesUpWhereThereIsNoRoomForADelta) {
+  Cluster cluster;
+  SmallDisk spool(absl::StrCat(cluster.state_dir(), "/spool"), kTiny);
+  if (!spool.mounted()) GTEST_SKIP() << "no right to mount a file system";
+  cluster.StartServer(Concat(SmallRun(6, 3, 1), {"--storage-retry-seconds", "0.1"}));
+  const auto worker = cluster.StartWorker({.name = "dc1"});
+  EXPECT_EQ(ExitCode(&cluster.server()), 1) << cluster.server().Log();
+  EXPECT_THAT(cluster.server().Log(), HasSubstr("no room for deltas"));
+  EXPECT_TRUE(spool.Grow());
+  cluster.StartServer(SmallRun(6, 3, 1));
   EXPECT_EQ(ExitCode(worker.get()), 0) << worker->Log();
   EXPECT_EQ(ExitCode(&cluster.server()), 0) << cluster.server().Log();
 }

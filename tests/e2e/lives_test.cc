@@ -41,15 +41,17 @@ TEST(StartingPointTest, EveryWorkerStartsFromTheServersParameters) {
   workers.push_back(cluster.StartWorker({.name = "late", .step_ms = 100}));
   cluster.WaitFor("three deltas applied", [](const v1::Status& s) { return s.applied() == 3; });
 
-  std::vector<std::string> digests = {LogValue(cluster.serving(), "params_digest")};  // by version
-  for (const std::string& line : cluster.ServerLines(" round_committed ")) digests.push_back(LogValue(line, "digest"));
+  std::vector<std::string> digests = {LogValue(cluster.serving(), "view_digest")};  // by version
+  for (const std::string& line : cluster.ServerLines(" round_committed ")) {
+    digests.push_back(LogValue(line, "view_digest"));
+  }
   for (const auto& worker : workers) {
     bool pulled = false;
     for (const std::string& line : LinesOf(worker.get(), " reason=")) {
       if (absl::StrContains(line, " assigned ")) {
         EXPECT_TRUE(pulled) << line;
       }
-      if (!absl::StrContains(line, " pulled ")) continue;
+      if (!absl::StrContains(line, " pulled ") || !absl::StrContains(line, ", digest ")) continue;
       pulled = true;
       std::uint64_t version = 0;
       ASSERT_TRUE(absl::SimpleAtoi(LogValue(line, "round"), &version)) << line;

@@ -46,7 +46,8 @@ TEST(MemoryTest, StalledPeersAreCutAndTakeNoMoreThanTheirDeltas) {
   Cluster cluster;
   cluster.StartServer({"--preset=nano", "--total-inner-steps=4", "--policy=fixed", "--interval.steps=4",
                        "--warmup-steps=2", absl::StrCat("--start-workers=", peers), "--lease-seconds=300",
-                       "--heartbeat-seconds=1", "--stall-timeout-seconds=2", "--no-exit-when-done"});
+                       "--heartbeat-seconds=1", "--stall-timeout-seconds=2", "--no-exit-when-done",
+                       "--codec.delta=fp32"});
   const std::uint64_t model_bytes = layout.value_count() * sizeof(float);
   std::vector<std::unique_ptr<RawWorker>> workers;
   for (int i = 0; i < peers; ++i) {
@@ -102,7 +103,6 @@ TEST(MemoryTest, APeerThatStopsReadingIsCut) {
   grpc::ClientContext lazy_context;
   v1::PullRequest request;
   *request.mutable_identity() = (*worker)->identity();
-  request.set_current(true);
   const auto reader = lazy.bulk()->Pull(&lazy_context, request);
   v1::PullReply header;
   EXPECT_TRUE(reader->Read(&header));
@@ -157,7 +157,8 @@ TEST(LargeModelTest, PushAndPullWithinThreeTimesTheModel) {
       {"--preset=custom", absl::StrCat("--width=", shape.width), absl::StrCat("--layers=", shape.layers), "--heads=8",
        "--kv-heads=8", absl::StrCat("--mlp-hidden=", shape.mlp_hidden), "--context=64",
        absl::StrCat("--init-from=", zeros), "--evaluation.windows=0", "--warmup-steps=1", "--total-inner-steps=2",
-       "--policy=fixed", "--interval.steps=1", "--lease-seconds=600", "--checkpoint-every-rounds=0"});
+       "--policy=fixed", "--interval.steps=1", "--lease-seconds=600", "--checkpoint-every-rounds=0",
+       "--codec.delta=fp32", "--codec.broadcast=fp32"});  // payloads of the model's size, both ways
   const auto worker = RawWorker::Join(cluster.address(), "dc1", layout);
   ASSERT_TRUE(worker.ok()) << worker.status();
   const absl::StatusOr<v1::Assignment> assignment = (*worker)->WaitForAssignment();

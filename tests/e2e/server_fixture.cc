@@ -30,10 +30,11 @@ Layout NanoLayout() {
 }
 
 void ServerFixture::StartServer(const std::vector<std::string>& flags) {
-  std::vector<std::string> all = {
-      "--model.preset",       "nano", "--total-inner-steps",  "100", "--interval.steps", "5",
-      "--min-workers",        "1",    "--start-workers",      "2",   "--lease-seconds",  "300",
-      "--evaluation.windows", "0",    "--inner.warmup-steps", "1",   "--drain-seconds",  "2"};
+  std::vector<std::string> all = {"--model.preset", "nano", "--total-inner-steps", "100", "--interval.steps", "5",
+                                  "--min-workers", "1", "--start-workers", "2", "--lease-seconds", "300",
+                                  "--evaluation.windows", "0", "--inner.warmup-steps", "1", "--drain-seconds", "2",
+                                  // What is sent by hand and compared with the reference kernel.
+                                  "--codec.delta", "fp32", "--codec.broadcast", "fp32"};
   all.insert(all.end(), flags.begin(), flags.end());
   absl::StatusOr<ServerProcess> server = ServerProcess::Start(folder_.path(), all);
   ASSERT_TRUE(server.ok()) << server.status();

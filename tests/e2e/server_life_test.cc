@@ -151,6 +151,15 @@ TEST(ServerRestartTest, AnewIsRefusedOverCheckpoints) {
   EXPECT_THAT(ended.log, HasSubstr(cluster.state_dir()));
 }
 
+void FlipABit(const std::string& path) {
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekg(100000);
+  const char flipped = static_cast<char>(file.get() ^ 1);
+  file.seekp(100000);
+  file.put(flipped);
+  ASSERT_TRUE(file.good());
+}
+
 TEST(ServerRestartTest, ADamagedCheckpointIsNamedAndTheOneBeforeTaken) {
   Cluster cluster;
   cluster.StartServer(Concat(SmallRun(12, 4, 1), {"--checkpoint-every-rounds", "1"}));
@@ -160,14 +169,7 @@ TEST(ServerRestartTest, ADamagedCheckpointIsNamedAndTheOneBeforeTaken) {
   const StoredModel newest = NewestCheckpoint(cluster.state_dir());
   ASSERT_EQ(newest.inner_step, 12u);
   const std::string damaged = newest.path + "/params.safetensors";
-  {
-    std::fstream file(damaged, std::ios::in | std::ios::out | std::ios::binary);
-    file.seekg(100000);
-    const char flipped = static_cast<char>(file.get() ^ 1);
-    file.seekp(100000);
-    file.put(flipped);
-    ASSERT_TRUE(file.good());
-  }
+  FlipABit(damaged);
 
   // From the one before and the recorded round after it: the same version, to the last bit.
   cluster.StartServer(SmallRun(12, 4, 1));
@@ -179,6 +181,24 @@ TEST(ServerRestartTest, ADamagedCheckpointIsNamedAndTheOneBeforeTaken) {
   EXPECT_THAT(warnings[0], HasSubstr(damaged));
   EXPECT_EQ(ExitCode(&cluster.server()), 0) << cluster.server().Log();
   EXPECT_EQ(NewestCheckpoint(cluster.state_dir()).digest, newest.manifest_digest);
+}
+
+TEST(ServerRestartTest, WithoutAWholeCheckpointTheRunIsDoneAgain) {
+  Cluster cluster;
+  const Arguments flags = Concat(SmallRun(12, 4, 1), {"--checkpoint-every-rounds", "0"});
+  cluster.StartServer(flags);
+  const auto worker = cluster.StartWorker({.name = "dc1"});
+  EXPECT_EQ(ExitCode(worker.get()), 0) << worker->Log();
+  EXPECT_EQ(ExitCode(&cluster.server()), 0);
+  const StoredModel only = NewestCheckpoint(cluster.state_dir());
+  FlipABit(only.path + "/params.safetensors");
+
+  cluster.StartServer(flags);
+  EXPECT_EQ(LogValue(cluster.serving(), "version"), "3");
+  EXPECT_EQ(LogValue(cluster.serving(), "params_digest"), only.manifest_digest);
+  EXPECT_EQ(cluster.ServerLines(" doing_run_again ").size(), 1u) << cluster.server().Log();
+  EXPECT_EQ(ExitCode(&cluster.server()), 0) << cluster.server().Log();
+  EXPECT_EQ(NewestCheckpoint(cluster.state_dir()).digest, only.manifest_digest);
 }
 
 TEST(ServerStopTest, AStalledPushDoesNotHoldItUp) {

@@ -33,7 +33,7 @@ using ::testing::SizeIs;
 
 constexpr absl::Duration kLeaveLimit = absl::Seconds(10);  // a worker that was told to leave
 constexpr absl::Duration kAtOnce = absl::Seconds(3);       // with slack for a loaded machine
-// A delta or a snapshot of the nano model is several hundred KB: it takes most of a minute.
+// A lossless delta or all parameters of the nano model are several hundred KB: they take most of a minute.
 constexpr double kTrickle = 1e4;
 constexpr absl::Duration kBackLimit = absl::Seconds(15);  // from the server's return to the worker's
 constexpr int kSlack = 3;                                 // on a loaded machine
@@ -116,7 +116,7 @@ TEST(SigtermTest, BeforeATwentiethOfTheIntervalOnlySaysGoodbye) {
 
 TEST(SigtermTest, InThePushIsGoneWithinTheGrace) {
   Cluster cluster;
-  cluster.StartServer(Concat(SmallRun(12, 4, 1), {"--start-workers", "2"}));
+  cluster.StartServer(Concat(SmallRun(12, 4, 1), {"--start-workers", "2", "--codec.delta", "fp32"}));
   const auto relay = Relay::Start(cluster.address()).value();
   const auto peer = cluster.StartWorker({.name = "dc1", .step_ms = 20});
   const auto leaver = cluster.StartWorker({.name = "dc2", .step_ms = 20, .server = relay->address()});
@@ -255,7 +255,8 @@ TEST(KilledWorkerTest, GoesOnWithItsSamplesItsLearningRateAndItsOptimizer) {
 
 TEST(KilledWorkerTest, SendsItsSavedDeltaUnderItsOwnKey) {
   Cluster cluster;
-  cluster.StartServer(Concat(SmallRun(8, 4, 1), {"--start-workers", "2", "--disconnect-grace-seconds", "60"}));
+  cluster.StartServer(
+      Concat(SmallRun(8, 4, 1), {"--start-workers", "2", "--disconnect-grace-seconds", "60", "--codec.delta", "fp32"}));
   const auto relay = Relay::Start(cluster.address()).value();
   const Arguments state = {"--state-dir", cluster.folder() + "/dc2"};
   const auto peer = cluster.StartWorker({.name = "dc1", .step_ms = 20});

@@ -10,7 +10,7 @@ usage() {
   cat <<EOF
 Usage: tests/fuzz/run.sh [--seconds N] [--no-build | --build-only] [--merge] [DECODER...]
 
-Fuzzes each decoder (default: all: delta_block, delta_payload, safetensors) for N seconds (default 10; 600 for a
+Fuzzes each decoder (default: all: bulk_wire, delta_block, delta_payload, safetensors) for N seconds (default 10; 600 for a
 thorough run). What it finds on the way stays in build/fuzz/corpus, where the next run starts; an input that breaks a
 decoder is written to build/fuzz and named.
 
@@ -38,7 +38,7 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
-[ "${#decoders[@]}" -gt 0 ] || decoders=(delta_block delta_payload safetensors)
+[ "${#decoders[@]}" -gt 0 ] || decoders=(bulk_wire delta_block delta_payload safetensors)
 
 cd "$root"
 if [ "$build_first" = 1 ]; then

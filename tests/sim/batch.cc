@@ -14,6 +14,7 @@ BatchResult RunBatch(const BatchOptions& options) {
     ++batch.scenarios;
     batch.rounds += result.version;
     for (std::size_t kind = 0; kind < kFaultKinds; ++kind) batch.faults[kind] += result.faults[kind];
+    for (const auto& [reason, count] : result.decisions) batch.decisions[reason] += count;
     if (result.violations.empty()) continue;
     ++batch.violations;
     if (!batch.first_failing_seed) batch.first_failing_seed = seed;
@@ -40,6 +41,7 @@ std::string ToJson(const BatchResult& result) {
   }
   json["faults_per_scenario"] =
       static_cast<double>(faults) / static_cast<double>(std::max<std::uint64_t>(1, result.scenarios));
+  json["decisions"] = result.decisions;
   return json.dump(2);
 }
 

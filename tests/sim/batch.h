@@ -9,6 +9,7 @@
 
 #include "tests/sim/bugs.h"
 #include "tests/sim/faults.h"
+#include "tests/sim/server_node.h"
 
 namespace autoloco::sim {
 
@@ -25,6 +26,7 @@ struct BatchResult {
   std::vector<std::string> first_violations;  // of the first failing seeds
   std::uint64_t rounds = 0;                   // committed, in all
   FaultCounts faults{};
+  DecisionCounts decisions;
   double seconds = 0;  // the caller's clock
 };
 

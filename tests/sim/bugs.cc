@@ -9,9 +9,11 @@ const char* BugName(Bug bug) {
     case Bug::kAckBeforeSync: return "ack_before_sync";
     case Bug::kFencingOff: return "fencing_off";
     case Bug::kResidualLost: return "residual_lost";
+    case Bug::kResidualMoves: return "residual_moves";
     case Bug::kLedgerOffByOne: return "ledger_off_by_one";
     case Bug::kReplayReordered: return "replay_reordered";
     case Bug::kStaleBase: return "stale_base";
+    case Bug::kBroadcastTwice: return "broadcast_twice";
     case Bug::kDecisionForgotten: return "decision_forgotten";
     case Bug::kSpoolLeftUnsynced: return "spool_left_unsynced";
   }
@@ -19,8 +21,9 @@ const char* BugName(Bug bug) {
 }
 
 std::vector<Bug> AllBugs() {
-  return {Bug::kDoubleApply,     Bug::kAckBeforeSync, Bug::kFencingOff,        Bug::kResidualLost,     Bug::kLedgerOffByOne,
-          Bug::kReplayReordered, Bug::kStaleBase,     Bug::kDecisionForgotten, Bug::kSpoolLeftUnsynced};
+  return {Bug::kDoubleApply,    Bug::kAckBeforeSync,     Bug::kFencingOff,       Bug::kResidualLost,
+          Bug::kResidualMoves,  Bug::kLedgerOffByOne,    Bug::kReplayReordered,  Bug::kStaleBase,
+          Bug::kBroadcastTwice, Bug::kDecisionForgotten, Bug::kSpoolLeftUnsynced};
 }
 
 std::optional<Bug> BugFromName(absl::string_view name) {

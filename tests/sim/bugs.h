@@ -15,9 +15,11 @@ enum class Bug {
   kAckBeforeSync,      // the server acknowledges what is not on disk yet
   kFencingOff,         // a push of an older incarnation is taken for one of the newest
   kResidualLost,       // sending a delta again forgets what its coding lost
+  kResidualMoves,      // what a delta's coding lost is carried on although it does not count
   kLedgerOffByOne,     // a token too many is booked
   kReplayReordered,    // recovery sums the deltas in another order
   kStaleBase,          // a worker says it pulled, and trains from what it had
+  kBroadcastTwice,     // a worker adds broadcasts to blocks that have them already, and looks at no digest
   kDecisionForgotten,  // the record of a decision is not written
   kSpoolLeftUnsynced,  // records are durable before their payloads
 };

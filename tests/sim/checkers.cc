@@ -15,8 +15,8 @@ std::string KeyText(const server::PushKey& key) {
 }  // namespace
 
 Checkers::Checkers(const Scenario& scenario, Trace* trace) : scenario_(scenario), trace_(trace) {
-  parameters_.values = InitialValues(scenario.data_seed);
-  versions_.push_back(DigestOf(parameters_.values));
+  parameters_ = InitialParameters(scenario.data_seed, scenario.core.method);
+  versions_.push_back({DigestOf(parameters_.values), DigestOf(parameters_.View())});
 }
 
 void Checkers::Violate(const char* checker, const std::string& text) {
@@ -32,9 +32,7 @@ Lineage Checkers::NewLineage() {
   return residuals_.size() - 1;
 }
 
-void Checkers::OnStateLost(Lineage lineage) {
-  residuals_[lineage].allowed.push_back(TrainerState().residual);
-}
+void Checkers::OnStateLost(Lineage lineage) { residuals_[lineage].allowed.push_back(TrainerState().residual); }
 
 void Checkers::OnRestarted(Lineage lineage) { residuals_[lineage].allowed.push_back(residuals_[lineage].before); }
 
@@ -42,9 +40,9 @@ void Checkers::OnTrained(const std::string& worker, Lineage lineage, const Delta
   const Round round = delta.assignment.round;
   if (round >= versions_.size()) {
     Violate("base", absl::StrCat(worker, " trained round ", round, ", whose version is not durable"));
-  } else if (versions_[round] != delta.base_digest) {
+  } else if (versions_[round].view != delta.base_digest) {
     Violate("base", absl::StrCat(worker, " trained round ", round, " from ", delta.base_digest,
-                                 ", the server's version has ", versions_[round]));
+                                 ", the server's version has ", versions_[round].view));
   }
   const std::vector<Values>& allowed = residuals_[lineage].allowed;
   if (std::find(allowed.begin(), allowed.end(), delta.before.residual) == allowed.end()) {
@@ -101,6 +99,12 @@ void Checkers::Durable(const server::PushRecord& record) {
   }
 }
 
+// A delta counts in its own round, or a little later where the run says so.
+bool Checkers::MayCount(Round round, Round decided) const {
+  const server::LateSettings& late = scenario_.core.late;
+  return round <= decided && decided - round <= (late.apply ? late.versions_max : 0);
+}
+
 void Checkers::Durable(const server::RoundDecidedRecord& record) {
   const server::StartCommit& decision = record.decision;
   if (round_.decision && !(*round_.decision == decision)) {
@@ -111,7 +115,7 @@ void Checkers::Durable(const server::RoundDecidedRecord& record) {
   for (const server::StartCommit::Contribution& contribution : decision.contributions) {
     const server::PushKey& key = contribution.push;
     const auto it = sent_.find(key);
-    if (it == sent_.end() || !it->second.accepted || key.round != decision.round) {
+    if (it == sent_.end() || !it->second.accepted || !MayCount(key.round, decision.round)) {
       Violate("decision", absl::StrCat("round ", decision.round, " counts ", KeyText(key), ", which was not accepted"));
     } else if (it->second.applied) {
       Violate("twice", absl::StrCat(KeyText(key), " counts a second time, in round ", decision.round));
@@ -128,8 +132,9 @@ void Checkers::Durable(const server::RoundDecidedRecord& record) {
 }
 
 void Checkers::Durable(const server::RoundCommittedRecord& record) {
+  const Digests recorded = {record.record.params_digest, record.record.view_digest};
   if (record.round + 1 < versions_.size()) {
-    if (versions_[record.round + 1] != record.params_digest) {
+    if (versions_[record.round + 1] != recorded) {
       Violate("parameters", absl::StrCat("version ", record.round + 1, " was made anew, otherwise"));
     }
     return;
@@ -152,12 +157,13 @@ void Checkers::Durable(const server::RoundCommittedRecord& record) {
     Violate("ledger", absl::StrCat("round ", record.round, " books ", record.record.tokens, " tokens, trained were ",
                                    tokens_applied_ - tokens_before));
   }
-  const auto stats = ApplyStep(round_.decision->step, deltas, &parameters_);
+  const auto stats = ApplyStep(round_.decision->step, round_.decision->method, deltas, &parameters_, nullptr);
   if (!stats.ok()) Violate("parameters", std::string(stats.status().message()));
-  versions_.push_back(DigestOf(parameters_.values));
-  if (versions_.back() != record.params_digest) {
-    Violate("parameters", absl::StrCat("version ", record.round + 1, " has digest ", record.params_digest,
-                                       ", the decision and the deltas give ", versions_.back()));
+  versions_.push_back({DigestOf(parameters_.values), DigestOf(parameters_.View())});
+  if (versions_.back() != recorded) {
+    Violate("parameters",
+            absl::StrCat("version ", record.round + 1, " has digests ", recorded.params, " ", recorded.view,
+                         ", the decision and the deltas give ", versions_.back().params, " ", versions_.back().view));
   }
   round_ = {};
 }
@@ -215,8 +221,8 @@ void Checkers::Leaving(const server::SendWelcome& effect, const server::CoreStat
   if (session == sessions_.end()) return;
   const auto [it, first] = incarnations_.try_emplace(effect.incarnation, session->second);
   if (!first && it->second != session->second) {
-    Violate("fencing", absl::StrCat("incarnation ", effect.incarnation, " is ", it->second, "'s and ",
-                                    session->second, "'s"));
+    Violate("fencing",
+            absl::StrCat("incarnation ", effect.incarnation, " is ", it->second, "'s and ", session->second, "'s"));
   }
 }
 
@@ -232,8 +238,8 @@ void Checkers::Leaving(const server::SendAssignment& effect, const server::CoreS
   }
   const auto entry = state.round->entries.find(session->second);
   if (entry == state.round->entries.end() || !(entry->second.assignment == assignment)) {
-    Violate("durable", absl::StrCat("round ", assignment.round, ": ", session->second,
-                                    " was assigned what is not recorded"));
+    Violate("durable",
+            absl::StrCat("round ", assignment.round, ": ", session->second, " was assigned what is not recorded"));
   }
 }
 
@@ -249,9 +255,9 @@ void Checkers::Leaving(const server::AnswerPush& effect, const server::CoreState
   const server::RecordedPush* recorded = state.pushes.Find({push.sender.worker, push.round, push.fragment});
   const bool forgotten = push.round + server::PushRegister::kRoundsKept <= state.run.version;
   if (recorded == nullptr ? !forgotten : recorded->outcome != effect.outcome) {
-    Violate("durable", absl::StrCat(push.sender.worker.name, "#", push.sender.worker.incarnation, " round ", push.round,
-                                    " was answered ", server::PushOutcomeName(effect.outcome),
-                                    " before that was recorded"));
+    Violate("durable",
+            absl::StrCat(push.sender.worker.name, "#", push.sender.worker.incarnation, " round ", push.round,
+                         " was answered ", server::PushOutcomeName(effect.outcome), " before that was recorded"));
   }
 }
 
@@ -264,6 +270,25 @@ void Checkers::Leaving(const server::AnswerPushStatus& effect, const server::Cor
 void Checkers::Leaving(const server::ServePull& effect, const server::CoreState& state) {
   Answered(effect.ticket, "pull");
   CheckVersionDurable("pull", effect.version, state);
+  if (effect.form != server::PullForm::kLive && effect.version < versions_.size() &&
+      effect.view_digest != versions_[effect.version].view) {
+    Violate("pull", absl::StrCat("version ", effect.version, " is said to have digest ", effect.view_digest,
+                                 ", it has ", versions_[effect.version].view));
+  }
+}
+
+void Checkers::OnEvictionAnswered(const std::string& worker, bool evicted, const absl::Status& status,
+                                  const server::CoreState& state) {
+  const auto member = state.members.find(worker);
+  const bool is_out = member != state.members.end() && member->second.reason == server::Reason::kEvicted;
+  if (status.ok() && is_out != evicted) {
+    Violate("durable", absl::StrCat(worker, evicted ? " was said to be evicted" : " was said to be let in again",
+                                    ", and no record of it is durable"));
+  }
+}
+
+void Checkers::Leaving(const server::AnswerEvict& effect, const server::CoreState&) {
+  Answered(effect.ticket, "eviction");
 }
 
 void Checkers::Leaving(const server::RefusePull& effect, const server::CoreState&) { Answered(effect.ticket, "pull"); }

@@ -5,7 +5,7 @@
 // - What was acknowledged is part of its round's sum, unless the decision names it as left out.
 // - Nothing is visible before it is durable: answers, assignments, versions, decisions.
 // - Each version is what the reference kernel makes of the recorded decision and the deltas as they were sent.
-// - Every interval starts from the server's parameters, and from the residual that its worker is left with.
+// - Every interval starts from the server's view, and from the residual that its worker is left with.
 // - Each ticket is answered at most once.
 // - The token ledger balances, and counts what was really trained.
 #ifndef AUTOLOCO_TESTS_SIM_CHECKERS_H_
@@ -58,6 +58,9 @@ class Checkers {
   void OnEffect(const server::Effect& effect, const server::CoreState& state);
   // The header of the push that a ticket stands for.
   void OnPushOpened(const server::PushOpened& push);
+  // The operator is told that the worker is shut out, or let in again.
+  void OnEvictionAnswered(const std::string& worker, bool evicted, const absl::Status& status,
+                          const server::CoreState& state);
   // Which worker a session is of.
   void OnHello(Ticket session, const std::string& worker) { sessions_[session] = worker; }
 
@@ -66,7 +69,12 @@ class Checkers {
   const std::vector<std::string>& violations() const { return violations_; }
 
   Version version() const { return versions_.size() - 1; }  // newest durable one
-  const std::string& DigestOfVersion(Version version) const { return versions_[version]; }
+  struct Digests {
+    std::string params;
+    std::string view;
+    bool operator==(const Digests&) const = default;
+  };
+  const Digests& DigestsOfVersion(Version version) const { return versions_[version]; }
   // How many rounds a worker's delta was part of, since OnFaultsStopped.
   void OnFaultsStopped() { contributed_.clear(); }
   std::uint64_t Contributions(const std::string& worker) const {
@@ -92,6 +100,7 @@ class Checkers {
   void Durable(const server::RoundAbortedRecord& record);
   template <typename Other>
   void Durable(const Other&) {}
+  bool MayCount(Round round, Round decided) const;
   void CheckLedger(const server::CoreState& state);
 
   void Leaving(const server::SendWelcome& effect, const server::CoreState& state);
@@ -102,6 +111,7 @@ class Checkers {
   void Leaving(const server::AnswerPushStatus& effect, const server::CoreState& state);
   void Leaving(const server::ServePull& effect, const server::CoreState& state);
   void Leaving(const server::RefusePull& effect, const server::CoreState& state);
+  void Leaving(const server::AnswerEvict& effect, const server::CoreState& state);
   void Leaving(const server::StartCommit& effect, const server::CoreState& state);
   void Leaving(const server::StartCheckpoint& effect, const server::CoreState& state);
   void Leaving(const server::Decision& effect, const server::CoreState& state);
@@ -120,8 +130,8 @@ class Checkers {
     Values before, after;         // of its last accepted delta
   };
   std::vector<Residuals> residuals_;  // by lineage
-  std::vector<std::string> versions_;           // digests
-  Parameters parameters_;                       // of the newest durable version
+  std::vector<Digests> versions_;
+  Parameters parameters_;  // of the newest durable version
   OwnRound round_;
   std::set<std::pair<Round, std::string>> left_out_;
   std::map<std::string, std::uint64_t> contributed_;

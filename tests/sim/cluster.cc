@@ -11,6 +11,8 @@ namespace {
 constexpr absl::Duration kLivenessLimit = absl::Seconds(900);  // from the end of the faults to the end of the run
 constexpr absl::Duration kFarewell = absl::Seconds(20);        // the server's, to workers that are still there
 constexpr absl::Duration kContributeWithin = absl::Seconds(60);
+constexpr absl::Duration kOperatorPause = absl::Seconds(2);    // before an operator asks again
+constexpr absl::Duration kRefusalTravels = absl::Seconds(60);  // a partition may hold it up
 constexpr absl::Duration kOnTime = absl::Seconds(2);  // a worker that starts later is late
 
 }  // namespace
@@ -67,6 +69,7 @@ void Cluster::DoFault(const PlannedFault& fault) {
     case Fault::kServerCrashAtEffect:
     case Fault::kServerPause:
     case Fault::kServerShutdown: DoServerFault(fault); return;
+    case Fault::kEviction: Evict(fault); return;
     default: DoWorkerFault(fault); return;
   }
 }
@@ -119,6 +122,41 @@ void Cluster::MakeZombie(const PlannedFault& fault) {
   world_.After(fault.lasts, [zombie] { zombie->Continue(); });
 }
 
+void Cluster::Evict(const PlannedFault& fault) {
+  Slot& slot = slots_[fault.victim];
+  if (slot.eviction != Slot::Eviction::kNone) return;
+  slot.eviction = Slot::Eviction::kAsked;
+  slot.eviction_lasts = fault.lasts;
+  slot.refused_until = absl::InfiniteFuture();
+  Operate(fault.victim);
+}
+
+void Cluster::Operate(std::size_t index) {
+  const Slot& slot = slots_[index];
+  if (slot.eviction == Slot::Eviction::kNone || completed_at_) return;
+  if (slot.eviction != Slot::Eviction::kInForce && server_->running()) {
+    const bool readmit = slot.eviction == Slot::Eviction::kEnding;
+    server_->Ask({scenario_.workers[index].name, readmit},
+                 [this, index, readmit](const absl::Status& status) { OnOperatorAnswered(index, readmit, status); });
+  }
+  world_.After(kOperatorPause, [this, index] { Operate(index); });
+}
+
+void Cluster::OnOperatorAnswered(std::size_t index, bool readmit, const absl::Status& status) {
+  Slot& slot = slots_[index];
+  if (slot.eviction != (readmit ? Slot::Eviction::kEnding : Slot::Eviction::kAsked)) return;
+  if (readmit || !status.ok()) {
+    slot.eviction = Slot::Eviction::kNone;
+    slot.refused_until = world_.now() + kRefusalTravels;
+    return;
+  }
+  faults_.Count(Fault::kEviction);
+  slot.eviction = Slot::Eviction::kInForce;
+  world_.After(slot.eviction_lasts, [this, index] {
+    if (slots_[index].eviction == Slot::Eviction::kInForce) slots_[index].eviction = Slot::Eviction::kEnding;
+  });
+}
+
 void Cluster::StopFaults() {
   trace_.Line("fault", "none_any_more");
   faults_.Stop();
@@ -130,6 +168,7 @@ void Cluster::StopFaults() {
   if (server_->paused()) server_->Continue();
   for (Slot& slot : slots_) {
     slot.node->SpareIt();
+    if (slot.eviction != Slot::Eviction::kNone) slot.eviction = Slot::Eviction::kEnding;
     slot.down_for = absl::Milliseconds(100);
     if (slot.node->paused()) slot.node->Continue();
     for (auto& zombie : slot.zombies) {
@@ -170,7 +209,8 @@ void Cluster::SuperviseWorker(std::size_t index) {
     slot.done = true;
     return;
   }
-  if (exit_code && *exit_code != worker::kExitDone && slot.zombies.empty()) {
+  const bool shut_out = exit_code == worker::kExitRefused && world_.now() < slot.refused_until;
+  if (exit_code && *exit_code != worker::kExitDone && slot.zombies.empty() && !shut_out) {
     checkers_.Violate("liveness", absl::StrCat(node->name(), " ended with ", *exit_code));
   }
   slot.restarting = true;
@@ -185,13 +225,13 @@ void Cluster::SuperviseWorker(std::size_t index) {
 bool Cluster::Over() {
   if (!checkers_.ok()) return true;
   if (completed_at_) {
-    const bool all_done = std::all_of(slots_.begin(), slots_.end(),
-                                      [](const Slot& slot) { return slot.done || !slot.node->running(); });
+    const bool all_done =
+        std::all_of(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.done || !slot.node->running(); });
     return all_done || world_.now() - *completed_at_ > kFarewell;
   }
   if (world_.now() - stopped_at_ > kLivenessLimit) {
-    checkers_.Violate("liveness", absl::StrCat("version ", checkers_.version(), " of ", scenario_.rounds,
-                                               " after all that time"));
+    checkers_.Violate("liveness",
+                      absl::StrCat("version ", checkers_.version(), " of ", scenario_.rounds, " after all that time"));
     return true;
   }
   return false;
@@ -217,8 +257,9 @@ Result Cluster::Run() {
   Result result;
   result.violations = checkers_.violations();
   result.faults = faults_.counts();
+  result.decisions = server_->decisions();
   result.version = checkers_.version();
-  result.final_digest = checkers_.DigestOfVersion(result.version);
+  result.final_digest = checkers_.DigestsOfVersion(result.version).params;
   result.trace_hash = trace_.hash();
   result.server_effects = server_->effects_done();
   result.lasted = world_.now() - absl::UnixEpoch();

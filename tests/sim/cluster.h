@@ -25,6 +25,7 @@ namespace autoloco::sim {
 struct Result {
   std::vector<std::string> violations;
   FaultCounts faults{};
+  DecisionCounts decisions;
   std::string final_digest;          // of the last durable version
   Version version = 0;
   std::uint64_t trace_hash = 0;
@@ -50,6 +51,10 @@ class Cluster {
     absl::Duration down_for = absl::Seconds(1);        // until the supervisor's next restart
     bool restarting = false;
     bool done = false;                                 // exited because the run is over
+    // The operator's doing: asked for and not answered; in force; to be ended, perhaps without having begun.
+    enum class Eviction { kNone, kAsked, kInForce, kEnding } eviction = Eviction::kNone;
+    absl::Duration eviction_lasts = absl::ZeroDuration();
+    absl::Time refused_until = absl::InfinitePast();  // until then it may find itself shut out
   };
 
   WorkerNode::Tools WorkerTools();
@@ -59,6 +64,10 @@ class Cluster {
   void DoServerFault(const PlannedFault& fault);
   void DoWorkerFault(const PlannedFault& fault);
   void MakeZombie(const PlannedFault& fault);
+  void Evict(const PlannedFault& fault);
+  // The operator of this worker's eviction: asks the server until it answers.
+  void Operate(std::size_t index);
+  void OnOperatorAnswered(std::size_t index, bool readmit, const absl::Status& status);
   void StopFaults();
   // Restarts what has ended; looks at exit codes.
   void Supervise();

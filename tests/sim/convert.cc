@@ -37,6 +37,17 @@ server::WorkerPhase ToServerPhase(worker::WorkerPhase phase) {
   return server::WorkerPhase::kJoining;
 }
 
+worker::PullForm ToWorkerForm(server::PullForm form) {
+  switch (form) {
+    case server::PullForm::kUnspecified:
+    case server::PullForm::kNothing: return worker::PullForm::kNothing;
+    case server::PullForm::kFull: return worker::PullForm::kFull;
+    case server::PullForm::kBroadcast: return worker::PullForm::kBroadcast;
+    case server::PullForm::kLive: return worker::PullForm::kLive;
+  }
+  return worker::PullForm::kNothing;
+}
+
 worker::PushOutcome ToWorkerOutcome(server::PushOutcome outcome) {
   switch (outcome) {
     case server::PushOutcome::kAccepted: return worker::PushOutcome::kAccepted;

@@ -11,6 +11,7 @@ namespace autoloco::sim {
 worker::Assignment ToWorkerAssignment(const server::Assignment& assignment);
 server::IntervalReport ToServerReport(const worker::IntervalReport& report);
 server::WorkerPhase ToServerPhase(worker::WorkerPhase phase);
+worker::PullForm ToWorkerForm(server::PullForm form);
 worker::PushOutcome ToWorkerOutcome(server::PushOutcome outcome);
 
 // For the trace, e.g. "hello".

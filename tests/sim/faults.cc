@@ -26,6 +26,9 @@ const char* FaultName(Fault fault) {
     case Fault::kMachineLost: return "machine_lost";
     case Fault::kLateStart: return "late_start";
     case Fault::kClockSkew: return "clock_skew";
+    case Fault::kStraggler: return "straggler";
+    case Fault::kNormOutlier: return "norm_outlier";
+    case Fault::kEviction: return "eviction";
     case Fault::kSlowSync: return "slow_sync";
     case Fault::kFailedWrite: return "failed_write";
     case Fault::kLostSuffix: return "lost_suffix";

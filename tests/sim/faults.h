@@ -35,6 +35,9 @@ enum class Fault : std::size_t {
   kMachineLost,          // a crash that no connection tells of
   kLateStart,
   kClockSkew,
+  kStraggler,            // an interval takes several times as long
+  kNormOutlier,          // a worker trains a delta that is far too large
+  kEviction,             // by the operator, who lets the worker in again later
   // disks
   kSlowSync,
   kFailedWrite,          // of a batch of records; tried again

@@ -19,8 +19,8 @@ using StreamId = std::uint64_t;
 using CallId = std::uint64_t;
 
 // In a session.
-using ToServer = std::variant<server::HelloReceived, server::ReadyReceived, server::ProgressReceived,
-                              server::GoodbyeReceived>;
+using ToServer =
+    std::variant<server::HelloReceived, server::ReadyReceived, server::ProgressReceived, server::GoodbyeReceived>;
 using ToWorker =
     std::variant<worker::Welcomed, worker::Assigned, worker::RoundClosed, worker::Aborted, worker::Drained>;
 
@@ -43,11 +43,17 @@ struct StatusReply {
   server::PushOutcome outcome = server::PushOutcome::kAccepted;
   std::string reason;
 };
+struct PulledBlock {
+  Version version = 0;  // that it was read at, where it is live
+  std::string bytes;    // coded
+};
 struct PullReply {
-  absl::Status status;
+  absl::Status status;  // not OK with blocks: it was cut after them
+  server::PullForm form = server::PullForm::kNothing;
   Version version = 0;
-  std::string digest;
-  std::vector<float> values;
+  std::string view_digest = "";
+  std::size_t first_block = 0;
+  std::vector<PulledBlock> blocks = {};
 };
 using Reply = std::variant<PushReply, StatusReply, PullReply>;
 

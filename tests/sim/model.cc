@@ -4,9 +4,12 @@
 #include <span>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
 #include "common/base/digest.h"
 #include "common/base/random.h"
 #include "common/base/status_macros.h"
+#include "common/codec/delta_codec.h"
 #include "server/kernels/outer_step_reference.h"
 
 namespace autoloco::sim {
@@ -45,7 +48,7 @@ Values InitialValues(std::uint64_t seed) {
 std::string DigestOf(const Values& values) { return Digest128(std::span<const float>(values)); }
 
 Delta TrainInterval(const Values& base, const worker::Assignment& assignment, std::uint32_t steps,
-                    const TrainerState& state, std::uint64_t data, double step_seconds) {
+                    const TrainerState& state, std::uint64_t data, double step_seconds, float scale) {
   Delta delta;
   delta.assignment = assignment;
   delta.base_digest = DigestOf(base);
@@ -62,14 +65,7 @@ Delta TrainInterval(const Values& base, const worker::Assignment& assignment, st
     }
     ++delta.after.steps;
   }
-  Values sent(kValues);
-  for (std::size_t i = 0; i < kValues; ++i) {
-    const float exact = (base[i] - theta[i]) + state.residual[i];
-    sent[i] = std::round(exact / kRounding) * kRounding;
-    delta.after.residual[i] = exact - sent[i];
-  }
-  delta.payload = EncodeVector(sent, kDeltaCodec, 1);
-  delta.digest = Digest128(std::as_bytes(std::span(delta.payload)));
+  for (std::size_t i = 0; i < kValues; ++i) delta.exact.push_back(scale * (base[i] - theta[i]));
   loss /= std::max<std::uint32_t>(1, steps);
   delta.report = {.inner_steps = steps,
                   .tokens = std::uint64_t{steps} * kBatch * kTokensPerSample,
@@ -82,9 +78,19 @@ Delta TrainInterval(const Values& base, const worker::Assignment& assignment, st
   return delta;
 }
 
+void EncodeDelta(const Values& residual, Delta* delta) {
+  delta->before.residual = residual;
+  delta->payload.clear();
+  const auto encoded =
+      BlockEncoder(kDeltaCoding)
+          .EncodeWithResidual(0, delta->exact, delta->before.residual, delta->after.residual, &delta->payload);
+  AUTOLOCO_CHECK(encoded.ok());
+  delta->digest = Digest128(std::as_bytes(std::span(delta->payload)));
+}
+
 double NormOf(const std::string& payload) {
   Values values(kValues);
-  if (!DecodeVector(std::as_bytes(std::span(payload)), kDeltaCodec, values).ok()) return 0;
+  if (!DecodeVector(std::as_bytes(std::span(payload)), kDeltaCoding.codec, values).ok()) return 0;
   double sum = 0;
   for (const float value : values) sum += static_cast<double>(value) * value;
   return std::sqrt(sum);
@@ -97,20 +103,65 @@ worker::EvaluationPart Evaluate(const Values& base, const worker::Assignment& as
   return {.version = assignment.round, .loss_sum = loss * static_cast<double>(tokens), .tokens = tokens};
 }
 
-absl::StatusOr<server::CommitStats> ApplyStep(const server::OuterStep& step, const std::vector<WeightedPayload>& deltas,
-                                              Parameters* parameters) {
+Parameters InitialParameters(std::uint64_t seed, const server::CommitMethod& method) {
+  Parameters parameters{.values = InitialValues(seed)};
+  if (!method.broadcast.lossless()) parameters.view = parameters.values;
+  return parameters;
+}
+
+std::string DigestOf(const Parameters& parameters) {
+  return absl::StrCat(DigestOf(parameters.values), DigestOf(parameters.View()));
+}
+
+std::string CodedFp32(const Values& values, std::size_t block) {
+  std::string coded;
+  BlockEncoder(Codec::kFp32, 1)
+      .Append(static_cast<std::uint32_t>(block), std::span(values).subspan(block * kBlockSize, kBlockSize), &coded);
+  return coded;
+}
+
+Coding BroadcastCoding(const server::CommitMethod& method) {
+  return {.codec = static_cast<Codec>(method.broadcast.codec),
+          .step = method.broadcast.step,
+          .zstd_level = method.broadcast.zstd_level};
+}
+
+namespace {
+
+// Brings the view to the values as far as the coding goes.
+void Broadcast(const Coding& coding, Parameters* parameters, CodedBlocks* broadcast) {
+  BlockEncoder encoder(coding);
+  for (std::size_t block = 0; block < kBlocks; ++block) {
+    const std::span<float> view = std::span(parameters->view).subspan(block * kBlockSize, kBlockSize);
+    Values lacks(kBlockSize);
+    for (std::size_t i = 0; i < kBlockSize; ++i) lacks[i] = parameters->values[block * kBlockSize + i] - view[i];
+    std::string coded;
+    AUTOLOCO_CHECK(encoder.EncodeAndAdd(static_cast<std::uint32_t>(block), lacks, view, &coded).ok());
+    if (broadcast != nullptr) broadcast->push_back(coded);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<server::CommitStats> ApplyStep(const server::OuterStep& step, const server::CommitMethod& method,
+                                              const std::vector<WeightedPayload>& deltas, Parameters* parameters,
+                                              CodedBlocks* broadcast) {
   std::vector<server::Contribution> contributions;
   for (const WeightedPayload& delta : deltas) {
-    contributions.push_back({std::as_bytes(std::span(delta.payload)), kDeltaCodec, delta.weight});
+    contributions.push_back({std::as_bytes(std::span(delta.payload)), kDeltaCoding.codec, delta.weight});
   }
   server::OuterCoefficients coefficients{step.learning_rate, step.momentum.mu, step.momentum.nesterov};
   if (!step.factors.plain) {
-    coefficients.corrected =
-        server::CorrectedStep{step.factors.a, step.factors.c, step.factors.p, step.factors.g};
+    coefficients.corrected = server::CorrectedStep{step.factors.a, step.factors.c, step.factors.p, step.factors.g};
   }
   AUTOLOCO_ASSIGN_OR_RETURN(
       const server::OuterStepStatistics statistics,
       server::ApplyOuterStepReference(contributions, coefficients, parameters->values, parameters->momentum));
+  if (!parameters->view.empty()) {
+    Broadcast(BroadcastCoding(method), parameters, broadcast);
+  } else if (broadcast != nullptr) {
+    for (std::size_t block = 0; block < kBlocks; ++block) broadcast->push_back(CodedFp32(parameters->values, block));
+  }
   server::CommitStats stats;
   stats.mean_delta_norm = std::sqrt(statistics.mean_delta_squared_norm);
   stats.momentum_norm = std::sqrt(statistics.momentum_squared_norm);

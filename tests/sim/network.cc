@@ -289,11 +289,14 @@ void Network::AnswerPull(CallId id, PullReply reply) {
   if (!reply.status.ok()) return ReplyAt(id, Arrival(client), reply);
   const absl::Time arrival = std::max(Arrival(client), world_->now() + TransferTime());
   if (faults_->Strikes(Fault::kTransferCut)) {
-    FailAtClient(id, arrival, absl::UnavailableError("the transfer broke"));
-  } else {
-    if (faults_->Strikes(Fault::kCorrupted)) reply.values[dice_.Below(reply.values.size())] += 1.0f;
-    ReplyAt(id, arrival, reply);
+    reply.blocks.resize(dice_.Below(reply.blocks.size() + 1));
+    reply.status = absl::UnavailableError("the transfer broke");
+    trace_->Line(NameOf(client), "transfer_cut", "pull after block ", reply.first_block + reply.blocks.size());
+  } else if (!reply.blocks.empty() && faults_->Strikes(Fault::kCorrupted)) {
+    std::string& bytes = reply.blocks[dice_.Below(reply.blocks.size())].bytes;
+    bytes[dice_.Below(bytes.size())] ^= static_cast<char>(1 + dice_.Below(255));
   }
+  ReplyAt(id, arrival, reply);
 }
 
 void Network::ReplyAt(CallId id, absl::Time time, const Reply& reply) {

@@ -25,7 +25,7 @@ server::CoreConfig DrawCore(bool strict, std::uint32_t rounds, std::uint32_t wor
   core.batch_size = kBatch;
   core.tokens_per_sample = kTokensPerSample;
   core.shared_data = dice->Chance(0.5);
-  core.evaluate = dice->Chance(0.5);
+  core.evaluation_windows = dice->Chance(0.5) ? 512 : 0;
   core.strict = strict;
   core.speed.matched = !strict;
   core.speed.tokens_per_step = kBatch * kTokensPerSample;
@@ -36,6 +36,8 @@ server::CoreConfig DrawCore(bool strict, std::uint32_t rounds, std::uint32_t wor
   core.disconnect_grace = absl::Seconds(3);
   core.join_timeout = absl::Seconds(600);
   core.finish_timeout = absl::Seconds(60);
+  if (dice->Chance(0.7)) core.method.broadcast = {.codec = static_cast<std::uint8_t>(Codec::kRms4), .step = 1.5};
+  core.broadcasts_kept = static_cast<std::uint32_t>(1 + dice->Below(6));
   core.checkpoint_every_rounds = static_cast<std::uint32_t>(1 + dice->Below(4));
   core.max_payload_bytes = 10000;
   return core;
@@ -58,10 +60,10 @@ void DrawChances(Dice* dice, Scenario* scenario) {
     Fault fault;
     double chance;
   } kChances[] = {
-      {Fault::kDelay, 0.01},         {Fault::kRequestLost, 0.03},  {Fault::kReplyLost, 0.04},
-      {Fault::kDuplicated, 0.04},    {Fault::kReordered, 0.05},    {Fault::kTransferCut, 0.03},
-      {Fault::kCorrupted, 0.02},     {Fault::kSlowSync, 0.04},     {Fault::kFailedWrite, 0.01},
-      {Fault::kFailedCheckpoint, 0.1}, {Fault::kTornPayload, 0.6}, {Fault::kTornCheckpoint, 0.3},
+      {Fault::kDelay, 0.01},           {Fault::kRequestLost, 0.03}, {Fault::kReplyLost, 0.04},
+      {Fault::kDuplicated, 0.04},      {Fault::kReordered, 0.05},   {Fault::kTransferCut, 0.03},
+      {Fault::kCorrupted, 0.02},       {Fault::kSlowSync, 0.04},    {Fault::kFailedWrite, 0.01},
+      {Fault::kFailedCheckpoint, 0.1}, {Fault::kTornPayload, 0.6},  {Fault::kTornCheckpoint, 0.3},
       {Fault::kMachineLost, 0.15},
   };
   for (const auto& [fault, chance] : kChances) {
@@ -76,10 +78,10 @@ void DrawChances(Dice* dice, Scenario* scenario) {
 
 Fault DrawPlannedKind(bool strict, Dice* dice) {
   constexpr Fault kKinds[] = {
-      Fault::kStreamCut,   Fault::kStreamCut,     Fault::kPartition,   Fault::kPartitionReset,
-      Fault::kServerCrash, Fault::kServerCrash,   Fault::kServerCrashAtEffect, Fault::kServerCrashAtEffect,
-      Fault::kServerPause, Fault::kServerShutdown, Fault::kWorkerCrash, Fault::kWorkerCrash,
-      Fault::kWorkerCrashAtEffect, Fault::kWorkerPause, Fault::kWorkerLeave, Fault::kWorkerZombie,
+      Fault::kStreamCut,           Fault::kStreamCut,      Fault::kPartition,           Fault::kPartitionReset,
+      Fault::kServerCrash,         Fault::kServerCrash,    Fault::kServerCrashAtEffect, Fault::kServerCrashAtEffect,
+      Fault::kServerPause,         Fault::kServerShutdown, Fault::kWorkerCrash,         Fault::kWorkerCrash,
+      Fault::kWorkerCrashAtEffect, Fault::kWorkerPause,    Fault::kWorkerLeave,         Fault::kWorkerZombie,
   };
   const Fault fault = kKinds[dice->Below(std::size(kKinds))];
   // A replacement on another machine has no state of the one before: not the same numbers.
@@ -97,6 +99,11 @@ absl::Duration DrawLasting(Fault fault, Dice* dice) {
   }
 }
 
+void SortByTime(std::vector<PlannedFault>* planned) {
+  std::stable_sort(planned->begin(), planned->end(),
+                   [](const PlannedFault& a, const PlannedFault& b) { return a.at < b.at; });
+}
+
 void DrawPlanned(Dice* dice, Scenario* scenario) {
   const absl::Duration expected = scenario->workers[0].step_time * scenario->core.interval.total_inner_steps * 0.7;
   const std::uint64_t count = 2 + dice->Below(7);
@@ -109,8 +116,7 @@ void DrawPlanned(Dice* dice, Scenario* scenario) {
     fault.effects = dice->Below(60);
     scenario->planned.push_back(fault);
   }
-  std::stable_sort(scenario->planned.begin(), scenario->planned.end(),
-                   [](const PlannedFault& a, const PlannedFault& b) { return a.at < b.at; });
+  SortByTime(&scenario->planned);
   scenario->faults_until = expected;
 }
 
@@ -122,6 +128,30 @@ void DrawSkewAndLateness(Dice* dice, Scenario* scenario) {
     }
     if (dice->Chance(0.08)) worker.start = dice->Between(absl::Seconds(5), absl::Seconds(60));
   }
+}
+
+// What only elastic runs meet; from dice of its own, so that the rest of a scenario is the same with it and without.
+void DrawElastic(std::uint64_t seed, Scenario* scenario) {
+  if (scenario->strict) return;
+  Dice dice(seed, 3);
+  if (dice.Chance(0.5)) {
+    scenario->core.late.apply = true;
+    scenario->core.late.versions_max = static_cast<std::uint32_t>(1 + dice.Below(3));
+    scenario->core.late.discount = dice.Between(0.0, 2.0);
+  }
+  scenario->core.norm.clip = dice.Chance(0.5);
+  if (dice.Chance(0.6)) ChanceOf(Fault::kStraggler, scenario) = dice.Between(0.02, 0.1);
+  if (dice.Chance(0.4)) ChanceOf(Fault::kNormOutlier, scenario) = dice.Between(0.01, 0.06);
+  if (!dice.Chance(0.4)) return;
+  for (std::uint64_t count = 1 + dice.Below(2); count > 0; --count) {
+    PlannedFault fault;
+    fault.at = dice.Between(absl::ZeroDuration(), scenario->faults_until);
+    fault.fault = Fault::kEviction;
+    fault.victim = dice.Below(scenario->workers.size());
+    fault.lasts = dice.Between(absl::ZeroDuration(), absl::Seconds(20));
+    scenario->planned.push_back(fault);
+  }
+  SortByTime(&scenario->planned);
 }
 
 Scenario DrawRun(std::uint64_t seed, bool strict, std::uint32_t workers) {
@@ -147,6 +177,7 @@ Scenario DrawScenario(std::uint64_t seed) {
   DrawSkewAndLateness(&dice, &scenario);
   DrawChances(&dice, &scenario);
   DrawPlanned(&dice, &scenario);
+  DrawElastic(seed, &scenario);
   return scenario;
 }
 
@@ -166,8 +197,7 @@ Scenario Undisturbed(const Scenario& scenario) {
 Scenario KillPoint(std::uint64_t seed, std::uint64_t effects) {
   Scenario scenario = DrawRun(seed, true, 3);
   scenario.core.checkpoint_every_rounds = 3;
-  scenario.planned.push_back(
-      {absl::ZeroDuration(), Fault::kServerCrashAtEffect, 0, absl::Seconds(2), effects});
+  scenario.planned.push_back({absl::ZeroDuration(), Fault::kServerCrashAtEffect, 0, absl::Seconds(2), effects});
   scenario.faults_until = absl::Seconds(600);  // long after the run
   return scenario;
 }

@@ -1,6 +1,6 @@
 // The server's disk, which outlives its processes, and the storage thread, which does not. Records become durable in
-// order, batch by batch, each after the payloads it names; a crash keeps a prefix of them and, of what was being written
-// beside, anything.
+// order, batch by batch, each after the payloads it names; a crash keeps a prefix of them and, of what was being
+// written beside, anything.
 #ifndef AUTOLOCO_TESTS_SIM_SERVER_DISK_H_
 #define AUTOLOCO_TESTS_SIM_SERVER_DISK_H_
 
@@ -26,17 +26,18 @@ namespace autoloco::sim {
 
 struct StoredCheckpoint {
   Parameters parameters;
-  std::string digest;
-  bool whole = true;  // false: torn or damaged, which reading it finds
+  std::string digest;  // of values and view
+  bool whole = true;   // false: torn or damaged, which reading it finds
 };
 
 struct ServerDisk {
-  server::CoreState state;             // the fold of `log`
-  std::vector<server::Record> log;     // every durable record
+  server::CoreState state;          // the fold of `log`
+  std::vector<server::Record> log;  // every durable record
   std::map<server::PushKey, std::string, server::PushKeyOrder> spool;
   std::map<Version, StoredCheckpoint> checkpoints;
   // One damaged checkpoint at a time is what the server must bear: true from a checkpoint until the next damage.
   bool may_damage = false;
+  bool spool_whole = true;  // no delta of the run was dropped: it could be done again from its start
 };
 
 // What comes with a StoreRecords effect.
@@ -83,7 +84,7 @@ class StorageThread {
   std::deque<StorageBatch> queue_;
   std::vector<StorageBatch> group_;  // being written, oldest first
   bool writing_ = false;
-  bool payloads_written_ = false;  // of the group
+  bool payloads_written_ = false;          // of the group
   std::vector<server::PushKey> unsynced_;  // for the planted bug
 };
 

@@ -16,8 +16,7 @@ constexpr absl::Duration kTick = absl::Milliseconds(200);
 
 }  // namespace
 
-ServerNode::ServerNode(const Tools& tools)
-    : Process(tools.world), tools_(tools), dice_(tools.scenario->seed, 104) {}
+ServerNode::ServerNode(const Tools& tools) : Process(tools.world), tools_(tools), dice_(tools.scenario->seed, 104) {}
 
 void ServerNode::Start() {
   Begin();
@@ -28,9 +27,11 @@ void ServerNode::Start() {
   speakers_.clear();
   calls_.clear();
   tickets_.clear();
+  asked_.clear();
   payloads_.clear();
   jobs_.clear();
   job_running_ = false;
+  commit_.reset();
   timer_at_.reset();
   timers_from_ = absl::InfinitePast();
   next_ticket_ = 1;
@@ -41,7 +42,10 @@ void ServerNode::Start() {
   const auto& checkpoints = tools_.disk->checkpoints;
   fold_.checkpoint.reset();
   if (!checkpoints.empty()) fold_.checkpoint = checkpoints.rbegin()->first;
-  machine_ = std::make_unique<server::RoundMachine>(tools_.scenario->core, fold_, world()->now());
+  fold_.view_digest = DigestOf(parameters_.View());
+  server::CoreConfig config = tools_.scenario->core;
+  config.first_broadcast = broadcasts_.empty() ? version_ + 1 : broadcasts_.begin()->first;
+  machine_ = std::make_unique<server::RoundMachine>(config, fold_, world()->now());
   storage_ = std::make_unique<StorageThread>(
       StorageThread::Tools{tools_.world, tools_.faults, tools_.trace, tools_.checkers, tools_.disk, tools_.bug},
       tools_.scenario->seed + starts_, [this](std::uint64_t sequence) {
@@ -62,7 +66,8 @@ void ServerNode::Kill(bool silently) {
   End();
 }
 
-// What a crash leaves of the checkpoint under way; or the newest stored one is damaged, while there is one before it.
+// What a crash leaves of the checkpoint under way; or the newest stored one is damaged, while there is one before it or
+// all deltas are there.
 void ServerNode::DamageCheckpoints() {
   auto& checkpoints = tools_.disk->checkpoints;
   StoredCheckpoint torn;
@@ -70,7 +75,8 @@ void ServerNode::DamageCheckpoints() {
   const auto* under_way = job_running_ ? std::get_if<server::StartCheckpoint>(&jobs_.front()) : nullptr;
   if (under_way != nullptr && tools_.faults->Strikes(Fault::kTornCheckpoint)) {
     checkpoints.try_emplace(under_way->snapshot.version, torn);
-  } else if (tools_.disk->may_damage && checkpoints.size() > 1 && tools_.faults->Strikes(Fault::kTornCheckpoint)) {
+  } else if (tools_.disk->may_damage && checkpoints.size() + (tools_.disk->spool_whole ? 1 : 0) > 1 &&
+             tools_.faults->Strikes(Fault::kTornCheckpoint)) {
     checkpoints.rbegin()->second.whole = false;
     tools_.disk->may_damage = false;
   }
@@ -79,6 +85,14 @@ void ServerNode::DamageCheckpoints() {
 void ServerNode::Terminate() {
   tools_.trace->Line("server", "terminated");
   Post(absl::ZeroDuration(), server::ShutdownRequested{"SIGTERM"});
+}
+
+void ServerNode::Ask(const Eviction& eviction, std::function<void(const absl::Status&)> answered) {
+  Enter([this, eviction, answered = std::move(answered)] {
+    const Ticket ticket = next_ticket_++;
+    asked_[ticket] = {eviction, answered};
+    Step(server::EvictAsked{ticket, eviction.worker, eviction.readmit});
+  });
 }
 
 void ServerNode::OnContinued() { timers_from_ = world()->now() + kCatchUp; }
@@ -193,6 +207,7 @@ void ServerNode::Do(const server::SendWelcome& effect) {
   welcomed.send_held = effect.send_held;
   welcomed.held_reason = effect.held_reason;
   if (effect.held_outcome) welcomed.held_outcome = ToWorkerOutcome(*effect.held_outcome);
+  if (tools_.scenario->core.late.apply) welcomed.late_versions_max = tools_.scenario->core.late.versions_max;
   Send(effect.session, welcomed);
 }
 
@@ -333,14 +348,41 @@ void ServerNode::Do(const server::AnswerPushStatus& effect) {
 
 // A pull that waited for the disk while a commit came is told to ask again.
 void ServerNode::Do(const server::ServePull& effect) {
-  PullReply reply{absl::OkStatus(), snapshot_.version, snapshot_.digest, snapshot_.values};
-  if (effect.version != snapshot_.version) reply.status = absl::AbortedError("the version is gone");
-  EndCall(effect.ticket, reply);
+  auto reply = std::make_shared<PullReply>(
+      PullReply{absl::OkStatus(), effect.form, effect.version, effect.view_digest, effect.first_block, {}});
+  const bool live = effect.form == server::PullForm::kLive;
+  const auto blocks = broadcasts_.find(effect.version);
+  if (!live && effect.form != server::PullForm::kNothing && blocks == broadcasts_.end()) {
+    return EndCall(effect.ticket, PullReply{.status = absl::AbortedError("the version is gone")});
+  }
+  if (effect.header_only || effect.form == server::PullForm::kNothing) return EndCall(effect.ticket, *reply);
+  if (live) return ServeLive(effect.ticket, reply);
+  for (std::size_t block = effect.first_block; block < kBlocks; ++block) {
+    reply->blocks.push_back({effect.version, blocks->second[block]});
+  }
+  EndCall(effect.ticket, *reply);
 }
 
-void ServerNode::Do(const server::RefusePull& effect) {
-  EndCall(effect.ticket, PullReply{.status = effect.status, .version = 0, .digest = "", .values = {}});
+// Block by block, at the pace of the reader.
+void ServerNode::ServeLive(Ticket ticket, const std::shared_ptr<PullReply>& reply) {
+  const std::size_t block = reply->first_block + reply->blocks.size();
+  if (block >= kBlocks) return EndCall(ticket, *reply);
+  reply->blocks.push_back({live_versions_[block], CodedFp32(live_view_, block)});
+  const absl::Duration pace = dice_.Chance(0.4) ? absl::Seconds(8) : absl::Milliseconds(40);
+  Run(pace * dice_.Uniform(), [this, ticket, reply] { ServeLive(ticket, reply); });
 }
+
+void ServerNode::Do(const server::AnswerEvict& effect) {
+  const auto it = asked_.find(effect.ticket);
+  if (it == asked_.end()) return;
+  const Asked asked = std::move(it->second);
+  asked_.erase(it);
+  tools_.checkers->OnEvictionAnswered(asked.eviction.worker, !asked.eviction.readmit, effect.status,
+                                      tools_.disk->state);
+  asked.answered(effect.status);
+}
+
+void ServerNode::Do(const server::RefusePull& effect) { EndCall(effect.ticket, PullReply{.status = effect.status}); }
 
 // ---------------------------------------------------------------------------------------------------- storage
 
@@ -350,7 +392,10 @@ void ServerNode::Do(const server::DropSpooled& effect) { tools_.disk->spool.eras
 
 void ServerNode::Do(const server::DropSpooledBefore& effect) {
   auto& spool = tools_.disk->spool;
-  while (!spool.empty() && spool.begin()->first.round < effect.round) spool.erase(spool.begin());
+  while (!spool.empty() && spool.begin()->first.round < effect.round) {
+    spool.erase(spool.begin());
+    tools_.disk->spool_whole = false;
+  }
 }
 
 void ServerNode::Do(const server::StoreRecords& effect) {
@@ -384,12 +429,14 @@ void ServerNode::AddJob(Job job) {
 
 void ServerNode::RunJob() {
   job_running_ = true;
-  const bool checkpoint = std::holds_alternative<server::StartCheckpoint>(jobs_.front());
-  Run(absl::Milliseconds(dice_.Between(2.0, checkpoint ? 800.0 : 60.0)), [this] {
+  const auto* const commit = std::get_if<server::StartCommit>(&jobs_.front());
+  const absl::Duration duration = absl::Milliseconds(dice_.Between(2.0, commit == nullptr ? 800.0 : 60.0));
+  if (commit != nullptr) BeginCommit(*commit, duration);
+  Run(duration, [this] {
     const Job job = jobs_.front();
     jobs_.pop_front();
-    if (const auto* commit = std::get_if<server::StartCommit>(&job)) {
-      RunCommit(*commit);
+    if (std::holds_alternative<server::StartCommit>(job)) {
+      FinishCommit();
     } else {
       RunCheckpoint(std::get<server::StartCheckpoint>(job));
     }
@@ -399,7 +446,7 @@ void ServerNode::RunJob() {
   });
 }
 
-void ServerNode::RunCommit(const server::StartCommit& commit) {
+void ServerNode::BeginCommit(const server::StartCommit& commit, absl::Duration duration) {
   std::vector<WeightedPayload> deltas;
   for (const server::StartCommit::Contribution& contribution : commit.contributions) {
     const auto payload = tools_.disk->spool.find(contribution.push);
@@ -411,21 +458,47 @@ void ServerNode::RunCommit(const server::StartCommit& commit) {
     deltas.push_back({contribution.push.worker.name, contribution.weight, payload->second});
     if (tools_.bug == Bug::kDoubleApply && replayed_.count(contribution.push) != 0) deltas.push_back(deltas.back());
   }
-  const auto stats = ApplyStep(commit.step, deltas, &parameters_);
+  commit_ = Commit{.round = commit.round, .parameters = parameters_, .broadcast = {}, .stats = {}};
+  const auto stats = ApplyStep(commit.step, commit.method, deltas, &commit_->parameters, &commit_->broadcast);
   if (!stats.ok()) {
     tools_.checkers->Violate("commit", std::string(stats.status().message()));
     return;
   }
-  snapshot_ = {commit.round + 1, DigestOf(parameters_.values), parameters_.values};
-  tools_.trace->Line("server", "commit", "round ", commit.round, " of ", deltas.size(), " digest ", snapshot_.digest);
-  Step(server::CommitDone{commit.round, snapshot_.digest, *stats});
+  commit_->stats = *stats;
+  tools_.trace->Line("server", "commit", "round ", commit.round, " of ", deltas.size());
+  for (std::size_t block = 0; block < kBlocks; ++block) {
+    Run(duration * (static_cast<double>(block) + 0.5) / kBlocks, [this, block] {
+      const std::size_t begin = block * kBlockSize;
+      std::copy_n(commit_->parameters.View().begin() + static_cast<std::ptrdiff_t>(begin), kBlockSize,
+                  live_view_.begin() + static_cast<std::ptrdiff_t>(begin));
+      live_versions_[block] = commit_->round + 1;
+    });
+  }
+}
+
+void ServerNode::FinishCommit() {
+  parameters_ = commit_->parameters;
+  Publish(commit_->round + 1, std::move(commit_->broadcast));
+  const Commit done = *std::exchange(commit_, std::nullopt);
+  const std::string digest = DigestOf(parameters_.values);
+  tools_.trace->Line("server", "committed", "round ", done.round, " digest ", digest);
+  Step(server::CommitDone{done.round, digest, DigestOf(parameters_.View()), done.stats});
+}
+
+void ServerNode::Publish(Version version, CodedBlocks broadcast) {
+  version_ = version;
+  live_view_ = parameters_.View();
+  live_versions_.assign(kBlocks, version);
+  if (parameters_.view.empty()) broadcasts_.clear();
+  broadcasts_[version] = std::move(broadcast);
+  while (broadcasts_.size() > tools_.scenario->core.broadcasts_kept) broadcasts_.erase(broadcasts_.begin());
 }
 
 void ServerNode::RunCheckpoint(const server::StartCheckpoint& checkpoint) {
   const Version version = checkpoint.snapshot.version;
-  if (snapshot_.version != version) {
-    tools_.checkers->Violate("checkpoint", absl::StrCat("of version ", version, ", the parameters are version ",
-                                                        snapshot_.version));
+  if (version_ != version) {
+    tools_.checkers->Violate("checkpoint",
+                             absl::StrCat("of version ", version, ", the parameters are version ", version_));
   }
   if (tools_.faults->Strikes(Fault::kFailedCheckpoint)) {
     Step(server::CheckpointDone{version, absl::ResourceExhaustedError("no space left on device")});
@@ -433,7 +506,7 @@ void ServerNode::RunCheckpoint(const server::StartCheckpoint& checkpoint) {
   }
   constexpr std::size_t kKept = 3;
   auto& checkpoints = tools_.disk->checkpoints;
-  checkpoints[version] = {parameters_, DigestOf(parameters_.values), true};
+  checkpoints[version] = {parameters_, DigestOf(parameters_), true};
   tools_.disk->may_damage = true;
   while (checkpoints.size() > kKept) checkpoints.erase(checkpoints.begin());
   tools_.trace->Line("server", "checkpoint", "version ", version);
@@ -443,6 +516,7 @@ void ServerNode::RunCheckpoint(const server::StartCheckpoint& checkpoint) {
 // ---------------------------------------------------------------------------------------------------- what one sees
 
 void ServerNode::Do(const server::Decision& effect) {
+  ++decisions_[server::ReasonName(effect.reason)];
   tools_.trace->Line("server", server::ReasonName(effect.reason), "round ", effect.round, " ", effect.worker.name, "#",
                      effect.worker.incarnation, " ", effect.text);
 }

@@ -28,6 +28,14 @@
 
 namespace autoloco::sim {
 
+// What an operator wants: a worker shut out, or let in again.
+struct Eviction {
+  std::string worker;
+  bool readmit = false;
+};
+
+using DecisionCounts = std::map<std::string, std::uint64_t>;
+
 class ServerNode final : public Process, public ServerPort {
  public:
   struct Tools {
@@ -50,10 +58,14 @@ class ServerNode final : public Process, public ServerPort {
   // A kill that has not come yet does not come.
   void SpareIt() { effects_left_.reset(); }
   void Terminate();
+  // The operator's question; `answered` is called when this process answers. REQUIRES: running().
+  void Ask(const Eviction& eviction, std::function<void(const absl::Status&)> answered);
 
   // How the last process ended by itself; none while one runs or after a kill.
   std::optional<server::RunFinished> finished() const { return finished_; }
   std::uint64_t effects_done() const { return effects_done_; }  // of all processes
+  // How often each reason was given, by its name; of all processes.
+  const DecisionCounts& decisions() const { return decisions_; }
 
   void OnMessage(StreamId stream, const ToServer& message) override;
   void OnStreamEnded(StreamId stream) override;
@@ -97,6 +109,7 @@ class ServerNode final : public Process, public ServerPort {
   void Do(const server::DropSpooledBefore& effect);
   void Do(const server::AnswerPushStatus& effect);
   void Do(const server::ServePull& effect);
+  void ServeLive(Ticket ticket, const std::shared_ptr<PullReply>& reply);
   void Do(const server::RefusePull& effect);
   void Do(const server::StoreRecords& effect);
   void Do(const server::StartCommit& effect);
@@ -104,7 +117,7 @@ class ServerNode final : public Process, public ServerPort {
   void Do(const server::Decision& effect);
   void Do(const server::RoundCommitted& effect);
   void Do(const server::EvaluationReady&) {}
-  void Do(const server::AnswerEvict&) {}
+  void Do(const server::AnswerEvict& effect);
   void Do(const server::RunFinished& effect);
 
   void Send(Ticket session, const ToWorker& message);
@@ -114,7 +127,10 @@ class ServerNode final : public Process, public ServerPort {
 
   void AddJob(Job job);
   void RunJob();
-  void RunCommit(const server::StartCommit& commit);
+  void BeginCommit(const server::StartCommit& commit, absl::Duration duration);
+  void FinishCommit();
+  // Version `version` is there: what pulls are served from.
+  void Publish(Version version, CodedBlocks broadcast);
   void RunCheckpoint(const server::StartCheckpoint& checkpoint);
   void Exit();
 
@@ -134,14 +150,25 @@ class ServerNode final : public Process, public ServerPort {
   std::map<Ticket, server::Sender> speakers_;  // by session
   std::map<Ticket, OpenCall> calls_;
   std::map<CallId, Ticket> tickets_;
-  std::map<Ticket, std::string> payloads_;  // arrived, and not kept under a key yet
-  Parameters parameters_;                   // the commit thread's
-  struct Snapshot {
-    Version version = 0;
-    std::string digest;
-    Values values;
+  struct Asked {
+    Eviction eviction;
+    std::function<void(const absl::Status&)> answered;
   };
-  Snapshot snapshot_;  // what pulls are served from
+  std::map<Ticket, Asked> asked_;
+  std::map<Ticket, std::string> payloads_;  // arrived, and not kept under a key yet
+  Parameters parameters_;                   // the commit thread's, of version_
+  Version version_ = 0;
+  std::map<Version, CodedBlocks> broadcasts_;  // by the version they lead to; lossless: only that version, whole
+  // What live pulls read: while a commit is under way its blocks change one by one.
+  Values live_view_;
+  std::vector<Version> live_versions_;
+  struct Commit {
+    Round round = 0;
+    Parameters parameters;
+    CodedBlocks broadcast;
+    server::CommitStats stats;
+  };
+  std::optional<Commit> commit_;  // under way
   std::deque<Job> jobs_;
   bool job_running_ = false;
   std::map<std::string, Incarnation> newest_;  // by worker, for the planted bug
@@ -149,6 +176,7 @@ class ServerNode final : public Process, public ServerPort {
   std::optional<server::RunFinished> finished_;
   std::optional<std::uint64_t> effects_left_;
   std::uint64_t effects_done_ = 0;
+  DecisionCounts decisions_;
   std::map<server::PushKey, int, server::PushKeyOrder> replayed_;  // for the planted bug
 };
 

@@ -10,9 +10,9 @@ namespace autoloco::sim {
 void ServerNode::Recover() {
   ServerDisk& disk = *tools_.disk;
   Version from = 0;
-  parameters_ = Parameters{.values = InitialValues(tools_.scenario->data_seed)};
+  parameters_ = InitialParameters(tools_.scenario->data_seed, tools_.scenario->core.method);
   for (const auto& [version, checkpoint] : disk.checkpoints) {
-    if (!checkpoint.whole || checkpoint.digest != DigestOf(checkpoint.parameters.values)) {
+    if (!checkpoint.whole || checkpoint.digest != DigestOf(checkpoint.parameters)) {
       tools_.trace->Line("server", "damaged", "checkpoint of version ", version);
       continue;
     }
@@ -25,12 +25,19 @@ void ServerNode::Recover() {
     const server::RecordedPush* recorded = disk.state.pushes.Find(file.first);
     return recorded == nullptr && file.first.round >= disk.state.run.version;
   });
+  broadcasts_.clear();
+  Publish(from, {});
+  broadcasts_.clear();
+  if (parameters_.view.empty()) {
+    for (std::size_t block = 0; block < kBlocks; ++block) {
+      broadcasts_[from].push_back(CodedFp32(parameters_.values, block));
+    }
+  }
   Replay(from);
-  snapshot_ = {disk.state.run.version, DigestOf(parameters_.values), parameters_.values};
-  if (tools_.checkers->version() == snapshot_.version &&
-      tools_.checkers->DigestOfVersion(snapshot_.version) != snapshot_.digest) {
-    tools_.checkers->Violate("recovery", absl::StrCat("version ", snapshot_.version, " came back with digest ",
-                                                      snapshot_.digest));
+  const Checkers::Digests digests = {DigestOf(parameters_.values), DigestOf(parameters_.View())};
+  if (tools_.checkers->version() == version_ && tools_.checkers->DigestsOfVersion(version_) != digests) {
+    tools_.checkers->Violate("recovery", absl::StrCat("version ", version_, " came back with digest ", digests.params,
+                                                      ", view ", digests.view));
   }
 }
 
@@ -59,8 +66,10 @@ void ServerNode::Replay(Version from) {
       deltas.push_back({contribution.push.worker.name, contribution.weight, payload->second});
     }
     if (tools_.bug == Bug::kReplayReordered) std::reverse(deltas.begin(), deltas.end());
-    const auto stats = ApplyStep(decision->second->step, deltas, &parameters_);
+    CodedBlocks broadcast;
+    const auto stats = ApplyStep(decision->second->step, decision->second->method, deltas, &parameters_, &broadcast);
     if (!stats.ok()) tools_.checkers->Violate("recovery", std::string(stats.status().message()));
+    Publish(round + 1, std::move(broadcast));
   }
   tools_.trace->Line("server", "recovered", "from ", from, " to ", disk.state.run.version);
 }

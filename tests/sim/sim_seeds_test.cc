@@ -22,6 +22,9 @@ TEST(SimSeedsTest, TwoThousandScenariosHoldEveryPromise) {
     EXPECT_GT(batch.faults[kind], 0u) << FaultName(static_cast<Fault>(kind));
     faults += batch.faults[kind];
   }
+  for (const char* reason : {"late_applied", "norm_outlier", "clipped", "evicted", "readmitted"}) {
+    EXPECT_GT(batch.decisions.count(reason), 0u) << reason;
+  }
   EXPECT_GE(faults, 5 * batch.scenarios);
   EXPECT_GE(batch.rounds, 10 * batch.scenarios);
   std::printf("%s\n", ToJson(batch).c_str());
@@ -59,7 +62,7 @@ TEST(SimSeedsTest, SeedsDiffer) {
 TEST(SimSeedsTest, TheJsonHasItsKeys) {
   const std::string json = ToJson(RunBatch({.first = 1, .seeds = 2, .bug = Bug::kNone}));
   for (const char* key : {"\"scenarios\": 2", "\"violations\": 0", "\"first_failing_seed\": null", "\"seconds\"",
-                          "\"faults\"", "\"server_crash_at_effect\""}) {
+                          "\"faults\"", "\"server_crash_at_effect\"", "\"eviction\"", "\"decisions\""}) {
     EXPECT_NE(json.find(key), std::string::npos) << key << " in " << json;
   }
 }

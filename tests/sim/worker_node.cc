@@ -33,9 +33,11 @@ void WorkerNode::Start() {
   calls_.clear();
   by_ticket_.clear();
   stream_ = session_ = 0;
-  base_.assign(kValues, 0.0f);
+  base_ = Base(BroadcastCoding(tools_.scenario->core.method), tools_.bug == Bug::kBroadcastTwice);
+  trained_.reset();
   delta_ = disk_->saved;
-  accepted_ = false;
+  residual_ = delta_ ? delta_->before.residual : TrainerState().residual;
+  next_residual_ = delta_ ? delta_->after.residual : TrainerState().residual;
   pushes_of_delta_ = 0;
   cancelled_end_.reset();
   training_.reset();
@@ -122,7 +124,8 @@ server::Sender WorkerNode::SenderOf(const worker::Identity& identity) const {
 void WorkerNode::Do(const worker::OpenSession& effect) {
   session_ = effect.session;
   named_ = effect.held;
-  server::HelloReceived hello{.session = 0, .sender = SenderOf(effect.identity), .protocol_version = 1};
+  server::HelloReceived hello{
+      .session = 0, .sender = SenderOf(effect.identity), .protocol_version = tools_.scenario->core.protocol_version};
   if (effect.held) {
     const worker::HeldDelta& held = *effect.held;
     hello.held = server::HeldDelta{held.owner.run_id, held.owner.incarnation, held.assignment.round, 0, held.digest};
@@ -154,8 +157,8 @@ void WorkerNode::Do(const worker::SendProgress& effect) {
     progress.tokens_per_second = kBatch * kTokensPerSample / absl::ToDoubleSeconds(plan_.step_time);
   }
   if (effect.evaluation) {
-    progress.evaluation = server::EvaluationPart{effect.evaluation->version, effect.evaluation->loss_sum,
-                                                 effect.evaluation->tokens};
+    progress.evaluation =
+        server::EvaluationPart{effect.evaluation->version, effect.evaluation->loss_sum, effect.evaluation->tokens};
   }
   tools_.network->Send(stream_, server::ProgressReceived{0, SenderOf(effect.identity), progress});
 }
@@ -247,25 +250,27 @@ void WorkerNode::CallEnded(const OpenCall& open, const absl::Status& status, con
 void WorkerNode::Do(const worker::StartPull& effect) {
   server::PullOpened pull;
   pull.sender = SenderOf(effect.identity);
-  pull.current = !effect.version.has_value();
-  pull.version = effect.version.value_or(0);
+  pull.header_only = effect.probe;
+  base_.Describe(&pull);
+  if (effect.probe) pull.part = {};
   Call(effect, pull, kStallTimeout);
 }
 
 void WorkerNode::PullDone(const worker::StartPull& effect, const absl::Status& status, const Reply* reply) {
-  worker::PullEnded ended{.ticket = effect.ticket, .status = status, .version = 0, .digest = "", .differs = false};
-  if (status.ok()) {
-    const auto& pulled = std::get<PullReply>(*reply);
-    ended.version = pulled.version;
-    ended.digest = pulled.digest;
-    const bool held = !effect.held_digest.empty() && effect.held_digest == pulled.digest;
-    ended.differs = !held && effect.probe;
-    if (!held && !effect.probe) {
-      if (tools_.bug != Bug::kStaleBase || pulled.version % 4 != 3) base_ = pulled.values;
-      if (DigestOf(pulled.values) != pulled.digest) ended.status = absl::DataLossError("pull: digest");
-    }
+  worker::PullEnded ended{.status = status, .probe = effect.probe};
+  const auto* const pulled = reply == nullptr ? nullptr : &std::get<PullReply>(*reply);
+  if (pulled != nullptr && effect.probe) {
+    if (status.ok()) ended = base_.Compare(*pulled);
+  } else if (pulled != nullptr && (status.ok() || !pulled->blocks.empty())) {
+    const Values before = base_.values();
+    ended = base_.Take(*pulled);
+    if (tools_.bug == Bug::kStaleBase && ended.version % 4 == 3) base_.SetValues(before);
+  } else if (absl::IsAborted(status)) {
+    base_.Abandon();
   }
-  tools_.trace->Line(plan_.name, "pulled", ended.version, " ", ended.status.message());
+  ended.ticket = effect.ticket;
+  tools_.trace->Line(plan_.name, "pulled", worker::PullFormName(ended.form), " ", ended.version, " ",
+                     ended.confirmed ? "confirmed" : "", base_.mixed() ? "mixed" : "", ended.status.message());
   Step(ended);
 }
 
@@ -274,9 +279,7 @@ void WorkerNode::Do(const worker::StartPush& effect) {
     tools_.checkers->Violate("push", absl::StrCat(plan_.name, " is to send round ", effect.round, ", holds another"));
     return;
   }
-  if (tools_.bug == Bug::kResidualLost && pushes_of_delta_ > 0) {
-    delta_->after.residual.assign(kValues, 0.0f);
-  }
+  if (tools_.bug == Bug::kResidualLost && pushes_of_delta_ > 0) next_residual_.assign(kValues, 0.0F);
   ++pushes_of_delta_;
   PushCall push;
   push.header.sender = SenderOf(effect.identity);
@@ -323,9 +326,7 @@ void WorkerNode::AskDone(const worker::AskPushStatus& effect, const absl::Status
 }
 
 void WorkerNode::Learned(const worker::Identity& identity, Round round, server::PushOutcome outcome) {
-  const bool accepted = outcome == server::PushOutcome::kAccepted;
-  if (accepted && delta_ && delta_->assignment.round == round) accepted_ = true;
-  tools_.checkers->OnOutcome({SenderOf(identity).worker, round, 0}, accepted);
+  tools_.checkers->OnOutcome({SenderOf(identity).worker, round, 0}, outcome == server::PushOutcome::kAccepted);
 }
 
 void WorkerNode::Do(const worker::DropDelta& effect) {
@@ -344,7 +345,7 @@ void WorkerNode::Do(const worker::StartEvaluation& effect) {
   cancelled_end_ = worker::EvaluationEnded{assignment.round, absl::CancelledError("cancelled"), {}};
   Run(absl::Milliseconds(dice_.Between(20.0, 200.0)), [this, job, assignment] {
     if (job != job_) return;
-    Step(worker::EvaluationEnded{assignment.round, absl::OkStatus(), Evaluate(base_, assignment)});
+    Step(worker::EvaluationEnded{assignment.round, absl::OkStatus(), Evaluate(base_.values(), assignment)});
   });
 }
 
@@ -352,8 +353,9 @@ void WorkerNode::Do(const worker::StartTraining& effect) {
   const std::uint64_t job = ++job_;
   const worker::Assignment& assignment = effect.assignment;
   cancelled_end_ = worker::TrainingEnded{assignment.round, absl::CancelledError("cancelled"), ""};
-  training_ = Training{effect, DigestOf(base_), world()->now()};
-  const absl::Duration duration = plan_.step_time * assignment.inner_steps * dice_.Between(0.97, 1.05);
+  training_ = Training{effect, DigestOf(base_.values()), world()->now()};
+  absl::Duration duration = plan_.step_time * assignment.inner_steps * dice_.Between(0.97, 1.05);
+  if (tools_.faults->Strikes(Fault::kStraggler)) duration *= dice_.Between(1.5, 5.0);
   Run(duration, [this, job, steps = assignment.inner_steps] {
     if (job == job_) FinishTraining(steps);
   });
@@ -376,30 +378,42 @@ void WorkerNode::Do(const worker::EndTrainingEarly& effect) {
   }
 }
 
-// The state that the interval starts from. An interval that is trained again starts where it did before; the residual
-// moves on only when the delta is known to count. In a strict run a round that has closed has counted every delta, even
-// where the answer was lost and the server is away.
-TrainerState WorkerNode::StateFor(const worker::Assignment& assignment) {
+TrainerState WorkerNode::StateFor(const worker::Assignment& assignment) const {
   if (!delta_) return TrainerState();
-  if (delta_->assignment.round >= assignment.round) return delta_->before;
-  TrainerState state = delta_->after;
-  if (!accepted_ && !tools_.scenario->strict) state.residual = delta_->before.residual;
-  return state;
+  return delta_->assignment.round >= assignment.round ? delta_->before : delta_->after;
 }
 
 void WorkerNode::FinishTraining(std::uint32_t steps) {
   const worker::Assignment assignment = training_->effect.assignment;
-  if (DigestOf(base_) != training_->base_digest) {
+  if (DigestOf(base_.values()) != training_->base_digest) {
     tools_.checkers->Violate("base", absl::StrCat(plan_.name, ": the base changed under round ", assignment.round));
   }
-  const worker::Identity owner = training_->effect.identity;
   training_.reset();
-  delta_ = TrainInterval(base_, assignment, steps, StateFor(assignment), data_, absl::ToDoubleSeconds(plan_.step_time));
-  delta_->owner = owner;
-  accepted_ = false;
+  cancelled_end_.reset();
+  // Beyond anything that training gives, or only beyond what the run's deltas have been.
+  float scale = 1;
+  if (tools_.faults->Strikes(Fault::kNormOutlier)) scale = dice_.Chance(0.5) ? 1000 : 20;
+  trained_ = TrainInterval(base_.values(), assignment, steps, StateFor(assignment), data_,
+                           absl::ToDoubleSeconds(plan_.step_time), scale);
+  Step(worker::TrainingEnded{assignment.round, absl::OkStatus(), ""});
+}
+
+// Encodes, and saves.
+void WorkerNode::Do(const worker::StartEncoding& effect) {
+  const Round round = effect.assignment.round;
+  if (!trained_ || !(trained_->assignment == effect.assignment)) {
+    tools_.checkers->Violate("encode",
+                             absl::StrCat(plan_.name, " is to encode round ", round, ", has trained another"));
+    return;
+  }
+  if (effect.previous_counts || tools_.bug == Bug::kResidualMoves) residual_ = next_residual_;
+  delta_ = std::move(*trained_);
+  trained_.reset();
+  delta_->owner = effect.identity;
+  EncodeDelta(residual_, &*delta_);
+  next_residual_ = delta_->after.residual;
   pushes_of_delta_ = 0;
   tools_.checkers->OnTrained(plan_.name, disk_->lineage, *delta_);
-  const std::uint64_t job = job_;
   absl::Duration sync = absl::Milliseconds(dice_.Between(1.0, 20.0));
   if (tools_.faults->Strikes(Fault::kSlowSync)) sync = dice_.Between(absl::Milliseconds(100), absl::Seconds(5));
   if (tools_.faults->Strikes(Fault::kWorkerDiskTorn)) {
@@ -408,15 +422,15 @@ void WorkerNode::FinishTraining(std::uint32_t steps) {
       Kill(false);
     });
   }
-  Run(sync, [this, job, assignment] {
+  Run(sync, [this, round] {
     if (tools_.faults->Strikes(Fault::kWorkerWriteFailed)) {
       // It goes on, and starts from nothing should it crash before the next delta is saved.
       disk_->saved.reset();
-      tools_.trace->Line(plan_.name, "save_failed", "round ", assignment.round);
+      tools_.trace->Line(plan_.name, "save_failed", "round ", round);
     } else {
       disk_->saved = delta_;
     }
-    if (job == job_) Step(worker::TrainingEnded{assignment.round, absl::OkStatus(), "", delta_->digest});
+    Step(worker::DeltaEncoded{round, absl::OkStatus(), delta_->digest});
   });
 }
 

@@ -10,6 +10,7 @@
 #include <string>
 #include <variant>
 
+#include "tests/sim/base.h"
 #include "tests/sim/bugs.h"
 #include "tests/sim/checkers.h"
 #include "tests/sim/faults.h"
@@ -82,6 +83,7 @@ class WorkerNode final : public Process, public ClientPort {
   void Do(const worker::CancelPull& effect) { Cancel(effect.ticket); }
   void Do(const worker::StartEvaluation& effect);
   void Do(const worker::StartTraining& effect);
+  void Do(const worker::StartEncoding& effect);
   void Do(const worker::CancelWork& effect);
   void Do(const worker::EndTrainingEarly& effect);
   void Do(const worker::StartPush& effect);
@@ -101,7 +103,8 @@ class WorkerNode final : public Process, public ClientPort {
   void AskDone(const worker::AskPushStatus& effect, const absl::Status& status, const Reply* reply);
   void Learned(const worker::Identity& identity, Round round, server::PushOutcome outcome);
 
-  TrainerState StateFor(const worker::Assignment& assignment);
+  // The optimizer's state that the interval starts from: one that is trained again starts where it did before.
+  TrainerState StateFor(const worker::Assignment& assignment) const;
   // What trains now, or nothing.
   struct Training {
     worker::StartTraining effect;
@@ -125,13 +128,15 @@ class WorkerNode final : public Process, public ClientPort {
   Ticket session_ = 0;
   std::map<CallId, OpenCall> calls_;
   std::map<Ticket, CallId> by_ticket_;
-  Values base_;
-  std::optional<Delta> delta_;  // the last one trained; its state is this worker's
-  bool accepted_ = false;       // it is known to be
+  Base base_;
+  std::optional<Delta> trained_;  // and not encoded yet
+  std::optional<Delta> delta_;    // the last one encoded; its state is this worker's
+  Values residual_;               // that it carried
+  Values next_residual_;          // that it left
   std::uint64_t pushes_of_delta_ = 0;
   std::uint64_t job_ = 0;  // counts evaluations and trainings; a cancelled one is not the newest
   std::optional<Training> training_;
-  std::optional<worker::HeldDelta> named_;  // in the last Hello
+  std::optional<worker::HeldDelta> named_;      // in the last Hello
   std::optional<worker::Event> cancelled_end_;  // what CancelWork makes of the job
 
   std::optional<int> exit_code_;

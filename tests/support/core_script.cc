@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "server/core/token_ledger.h"
 
@@ -138,7 +139,7 @@ void CoreScript::Evaluate(const std::string& name, double loss_sum, std::uint64_
 void CoreScript::Commit(const CommitStats& stats) {
   AUTOLOCO_CHECK(committing_.has_value());
   const Round round = *std::exchange(committing_, std::nullopt);
-  Say(CommitDone{round, "digest", stats});
+  Say(CommitDone{round, "digest", absl::StrCat("view ", round + 1), stats});
 }
 
 void CoreScript::Checkpoint(const absl::Status& status) {

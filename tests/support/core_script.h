@@ -19,7 +19,8 @@ namespace autoloco::server {
 
 // Two small tensors, eight values.
 Layout SmallLayout();
-// Run "run-1", fixed intervals of 5, 23 steps in all at a constant learning rate of 0.01, two workers to start, lease 15 s, grace 3 s, no deadline.
+// Run "run-1", fixed intervals of 5, 23 steps in all at a constant learning rate of 0.01, two workers to start, lease
+// 15 s, grace 3 s, no deadline.
 CoreConfig SmallConfig();
 
 class CoreScript {
@@ -28,7 +29,8 @@ class CoreScript {
       : CoreScript(std::move(config), StateOf(snapshot)) {}
   CoreScript(CoreConfig config, const CoreState& state);
   // With the workers of a former life of the server, who know what they have learned from it; none has a session.
-  CoreScript(CoreConfig config, const CoreState& state, const CoreScript& former) : CoreScript(std::move(config), state) {
+  CoreScript(CoreConfig config, const CoreState& state, const CoreScript& former)
+      : CoreScript(std::move(config), state) {
     incarnations_ = former.incarnations_;
     assignments_ = former.assignments_;
   }
@@ -48,7 +50,7 @@ class CoreScript {
   Ticket Push(const std::string& name, const std::string& digest = "d");
   Ticket OpenPush(const std::string& name, Round round, const std::string& digest, std::uint32_t inner_steps);
   void Evaluate(const std::string& name, double loss_sum, std::uint64_t tokens);
-  // Answers StartCommit.
+  // Answers StartCommit; the view of version v has the digest "view v".
   void Commit(const CommitStats& stats = {});
   // What the next pushes report beside steps and tokens.
   IntervalReport& report() { return report_; }

@@ -43,6 +43,7 @@ void MachineScript::Say(const Event& event) {
       training_ = training->assignment.round;
       last_work_evaluation_ = false;
     }
+    if (const auto* encoding = std::get_if<StartEncoding>(&effects_[i])) encoding_ = encoding->assignment.round;
   }
 }
 
@@ -83,13 +84,28 @@ void MachineScript::CloseRound(Round round) {
 
 void MachineScript::EndSession(const absl::Status& status) { Say(SessionEnded{.session = session_, .status = status}); }
 
-void MachineScript::EndPull(Version version, const std::string& digest) {
-  Say(PullEnded{.ticket = pull_, .status = absl::OkStatus(), .version = version, .digest = digest, .differs = false});
+void MachineScript::EndPull(Version version, const std::string& digest) { EndPull(PullForm::kFull, version, digest); }
+
+void MachineScript::EndPull(PullForm form, Version version, const std::string& digest) {
+  Say(PullEnded{.ticket = pull_,
+                .status = absl::OkStatus(),
+                .form = form,
+                .confirmed = !digest.empty(),
+                .version = version,
+                .digest = digest});
 }
 
-void MachineScript::FailPull(const absl::Status& status) {
-  Say(PullEnded{.ticket = pull_, .status = status, .version = 0, .digest = "", .differs = false});
+void MachineScript::EndProbe(bool same, Version version, const std::string& digest) {
+  Say(PullEnded{.ticket = pull_,
+                .status = absl::OkStatus(),
+                .probe = true,
+                .form = same ? PullForm::kNothing : PullForm::kLive,
+                .confirmed = same,
+                .version = version,
+                .digest = digest});
 }
+
+void MachineScript::FailPull(const absl::Status& status) { Say(PullEnded{.ticket = pull_, .status = status}); }
 
 void MachineScript::EndEvaluation() {
   Say(EvaluationEnded{.round = evaluating_,
@@ -98,7 +114,15 @@ void MachineScript::EndEvaluation() {
 }
 
 void MachineScript::EndTraining() {
-  Say(TrainingEnded{.round = training_, .status = absl::OkStatus(), .non_finite = "", .digest = "payload"});
+  Say(TrainingEnded{.round = training_, .status = absl::OkStatus(), .non_finite = ""});
+  if (encoding_) EndEncoding();
+}
+
+void MachineScript::EndEncoding() {
+  AUTOLOCO_CHECK(encoding_.has_value());
+  const Round round = *encoding_;
+  encoding_.reset();
+  Say(DeltaEncoded{.round = round, .status = absl::OkStatus(), .digest = "payload"});
 }
 
 void MachineScript::EndWork(const absl::Status& status) {

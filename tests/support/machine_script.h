@@ -38,12 +38,17 @@ class MachineScript {
   void Assign(const Assignment& assignment);
   void CloseRound(Round round);
   void EndSession(const absl::Status& status);
-  // Ends of what the last effect of its kind started.
+  // Ends of what the last effect of its kind started. EndPull: the base is the server's `version`, all of it was sent.
   void EndPull(Version version, const std::string& digest);
+  // The server sent `form`; `digest` is empty where the base is not confirmed.
+  void EndPull(PullForm form, Version version, const std::string& digest);
+  // The server's parameters are those held, or others.
+  void EndProbe(bool same, Version version, const std::string& digest);
   void FailPull(const absl::Status& status);
   void EndEvaluation();
-  void EndTraining();
-  void EndWork(const absl::Status& status);  // whichever ran last
+  void EndTraining();  // and of the encoding, where it starts at once
+  void EndEncoding();
+  void EndWork(const absl::Status& status);  // evaluation or training, whichever ran last
   void AnswerPush(PushOutcome outcome, const std::string& reason = "");
   void FailPush(const absl::Status& status);
 
@@ -76,11 +81,12 @@ class MachineScript {
   absl::Time now_ = absl::UnixEpoch() + absl::Hours(1);
   WorkerMachine machine_;
   std::vector<Effect> effects_;
-  Ticket session_ = 0;    // of the last OpenSession
-  Ticket pull_ = 0;       // of the last StartPull
-  Ticket push_ = 0;       // of the last StartPush
-  Round evaluating_ = 0;  // of the last StartEvaluation
-  Round training_ = 0;    // of the last StartTraining
+  Ticket session_ = 0;             // of the last OpenSession
+  Ticket pull_ = 0;                // of the last StartPull
+  Ticket push_ = 0;                // of the last StartPush
+  Round evaluating_ = 0;           // of the last StartEvaluation
+  Round training_ = 0;             // of the last StartTraining
+  std::optional<Round> encoding_;  // of the last StartEncoding, until it has ended
   bool last_work_evaluation_ = false;
 };
 

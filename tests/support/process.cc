@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <utility>
@@ -191,6 +192,16 @@ std::uint64_t ResidentBytes(pid_t pid) {
   std::uint64_t resident_pages = 0;
   if (!(file >> total_pages >> resident_pages)) return 0;
   return resident_pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+std::uint64_t PeakResidentBytes(pid_t pid) {
+  constexpr absl::string_view kKey = "VmHWM:";
+  std::ifstream file(absl::StrCat("/proc/", pid, "/status"));
+  for (std::string line; std::getline(file, line);) {
+    if (line.compare(0, kKey.size(), kKey.data()) == 0)
+      return std::strtoull(line.c_str() + kKey.size(), nullptr, 10) * 1024;
+  }
+  return 0;
 }
 
 std::string LogValue(absl::string_view line, absl::string_view key) {

@@ -75,8 +75,9 @@ struct ServerProcess {
   static absl::StatusOr<ServerProcess> Start(const std::string& state_folder, const std::vector<std::string>& flags);
 };
 
-// Resident memory of a process of this machine, in bytes; 0 when it is gone.
+// Resident memory of a process of this machine, in bytes, now and at its peak; 0 when it is gone.
 std::uint64_t ResidentBytes(pid_t pid);
+std::uint64_t PeakResidentBytes(pid_t pid);
 
 // The value of `key` in a log line ("key=value"), without quotes; empty when there is none.
 std::string LogValue(absl::string_view line, absl::string_view key);

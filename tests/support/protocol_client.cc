@@ -93,7 +93,6 @@ absl::StatusOr<PulledParameters> ProtocolClient::Pull(const v1::Identity& identi
   SetDeadline(&context);
   v1::PullRequest request;
   *request.mutable_identity() = identity;
-  request.set_current(true);
   const std::unique_ptr<grpc::ClientReader<v1::PullReply>> reader = bulk_->Pull(&context, request);
   PulledParameters pulled;
   std::string payload;
@@ -102,6 +101,7 @@ absl::StatusOr<PulledParameters> ProtocolClient::Pull(const v1::Identity& identi
     if (reply.has_header()) pulled.header = reply.header();
     if (reply.has_chunk() && reply.chunk().offset() != payload.size()) context.TryCancel();
     if (reply.has_chunk()) payload += reply.chunk().data();
+    if (reply.has_live_block()) payload += reply.live_block().data();  // together they are one payload
   }
   AUTOLOCO_RETURN_IF_ERROR(FromGrpcStatus(reader->Finish()));
   pulled.values.resize(value_count);

@@ -67,7 +67,7 @@ class ProtocolClient {
   absl::StatusOr<v1::Status> GetStatus();
   // Asks again until the version is at least `version`; DEADLINE_EXCEEDED with the last status after kCallTimeout.
   absl::StatusOr<v1::Status> WaitForVersion(std::uint64_t version);
-  // The current version. `value_count`: of the layout.
+  // The current version, or the live view. `value_count`: of the layout.
   absl::StatusOr<PulledParameters> Pull(const v1::Identity& identity, std::uint64_t value_count);
   // Sends the messages as they are, half-closes, and waits for the answer.
   absl::StatusOr<v1::PushReply> Push(const std::vector<v1::PushRequest>& messages);

@@ -3,8 +3,12 @@
 #ifndef AUTOLOCO_TESTS_SUPPORT_RUNTIME_FAKES_H_
 #define AUTOLOCO_TESTS_SUPPORT_RUNTIME_FAKES_H_
 
+#include <atomic>
+#include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
+#include "common/base/status_macros.h"
 #include "server/runtime/calls.h"
 #include "server/runtime/ports.h"
 
@@ -48,7 +53,7 @@ struct FakeSessionCall final : SessionCall {
 
 struct FakePushCall final : PushCall {
   void ReadHeader() override { ++header_reads; }
-  void ReceivePayload(std::shared_ptr<Payload> sink) override { payload = std::move(sink); }
+  void ReceivePayload(std::shared_ptr<PayloadPart> sink) override { part = std::move(sink); }
   void Answer(PushOutcome answer, const std::string& why, bool again) override {
     outcome = answer;
     reason = why;
@@ -57,7 +62,7 @@ struct FakePushCall final : PushCall {
   void End(const absl::Status& status) override { ended = status; }
 
   int header_reads = 0;
-  std::shared_ptr<Payload> payload;
+  std::shared_ptr<PayloadPart> part;
   std::optional<PushOutcome> outcome;
   std::string reason;
   bool replayed = false;
@@ -65,25 +70,28 @@ struct FakePushCall final : PushCall {
 };
 
 struct FakePullCall final : PullCall {
-  void SendSnapshot(std::shared_ptr<const EncodedSnapshot> served,
-                    std::shared_ptr<std::atomic<std::uint64_t>> bytes_moved) override {
-    snapshot = std::move(served);
+  void Send(PullAnswer served, std::shared_ptr<std::atomic<std::uint64_t>> bytes_moved) override {
+    answer = std::move(served);
     moved = std::move(bytes_moved);
   }
   void Cut() override { ++cuts; }
   void End(const absl::Status& status) override { ended = status; }
 
-  std::shared_ptr<const EncodedSnapshot> snapshot;
+  std::optional<PullAnswer> answer;
   std::shared_ptr<std::atomic<std::uint64_t>> moved;
   int cuts = 0;
   std::optional<absl::Status> ended;
 };
 
 struct FakePushStatusCall final : PushStatusCall {
-  void Answer(const AnswerPushStatus& status) override { answer = status; }
+  void Answer(const AnswerPushStatus& status, const std::vector<ByteRange>& ranges) override {
+    answer = status;
+    missing = ranges;
+  }
   void End(const absl::Status& status) override { ended = status; }
 
   std::optional<AnswerPushStatus> answer;
+  std::vector<ByteRange> missing;
   std::optional<absl::Status> ended;
 };
 
@@ -119,12 +127,13 @@ class FakeTelemetry final : public Telemetry {
   void OnTransfer(Direction direction, std::uint64_t wire_bytes, std::uint64_t raw_bytes, absl::Duration) override {
     Add(absl::StrCat(direction == Direction::kPush ? "pushed " : "pulled ", wire_bytes, "/", raw_bytes));
   }
-  void OnCommit(absl::Duration) override { Add("commit"); }
+  void OnCommit(absl::Duration, absl::Duration) override { Add("commit"); }
   void OnCheckpoint(const absl::StatusOr<StoredCheckpoint>& result, absl::Duration) override {
     Add(absl::StrCat("checkpoint ", result.ok() ? result->path : "failed"));
   }
-  void OnStorage(const absl::Status& status, absl::Duration) override {
-    if (!status.ok()) Add("storage failed");
+  void OnStorage(StorageTask task, const absl::Status& status, absl::Duration) override {
+    if (task == StorageTask::kRecords && status.ok()) return;
+    Add(absl::StrCat(task == StorageTask::kRecords ? "storage " : "room ", status.ok() ? "is there" : "failed"));
   }
   void OnStatus(const RunStatus& status) override {
     MutexLock lock(&mutex_);
@@ -159,17 +168,32 @@ class FakeTelemetry final : public Telemetry {
   std::optional<RunPhase> told_phase_ ABSL_GUARDED_BY(mutex_);
 };
 
+// Plain memory that counts the payloads that have arrived.
+class CountingMemory final : public PayloadMemory {
+ public:
+  CountingMemory(std::unique_ptr<PayloadMemory> memory, std::atomic<int>* arrivals)
+      : memory_(std::move(memory)), arrivals_(arrivals) {}
+  std::span<std::byte> bytes() override { return memory_->bytes(); }
+  void Arrived() override { ++*arrivals_; }
+
+ private:
+  const std::unique_ptr<PayloadMemory> memory_;
+  std::atomic<int>* const arrivals_;
+};
+
 // Keeps what it is given and never says that it is stored; payloads lie in plain memory.
 struct FakeRecordStore final : RecordStore {
   absl::StatusOr<std::unique_ptr<PayloadMemory>> Reserve(std::uint64_t bytes) override {
     if (!full.ok()) return full;
-    return AllocatePayloadMemory(bytes);
+    AUTOLOCO_ASSIGN_OR_RETURN(std::unique_ptr<PayloadMemory> memory, AllocatePayloadMemory(bytes));
+    return std::make_unique<CountingMemory>(std::move(memory), &arrivals);
   }
   void Store(RecordBatch batch) override { batches.push_back(std::move(batch)); }
   void DropSpooled(const PushKey& push) override { dropped.push_back(push); }
   void DropSpooledBefore(Round round) override { dropped_before = round; }
 
-  absl::Status full;  // what Reserve says
+  absl::Status full;             // what Reserve says
+  std::atomic<int> arrivals{0};  // payloads whose bytes are all there
   std::vector<RecordBatch> batches;
   std::vector<PushKey> dropped;
   std::optional<Round> dropped_before;
@@ -181,16 +205,28 @@ struct FakeCheckpointStore final : CheckpointStore {
     if (!failure.ok()) return failure;
     version = content.snapshot.version;
     params_digest = content.params_digest;
-    params.assign(content.params.begin(), content.params.end());
-    momentum.assign(content.momentum.begin(), content.momentum.end());
+    view_digest = content.view_digest;
+    params.clear();
+    momentum.clear();
+    view.clear();
+    for (std::size_t block = 0; block < content.vectors->block_count(); ++block) {
+      const CheckpointReader::Vectors values = content.vectors->Next();
+      params.insert(params.end(), values.params.begin(), values.params.end());
+      momentum.insert(momentum.end(), values.momentum.begin(), values.momentum.end());
+      view.insert(view.end(), values.view.begin(), values.view.end());
+      if (between_blocks) between_blocks();
+    }
     return StoredCheckpoint{absl::StrCat("/checkpoints/", version), params.size() * sizeof(float)};
   }
 
   absl::Status failure;
+  std::function<void()> between_blocks;  // called while a checkpoint is being written
   Version version = 0;
   std::string params_digest;
   std::vector<float> params;
   std::vector<float> momentum;
+  std::vector<float> view;
+  std::string view_digest;
 };
 
 }  // namespace autoloco::server

@@ -34,10 +34,13 @@ inline DecoderShape SmallShape() {
 
 class StoredRun {
  public:
-  // Makes it in `folder`.
-  explicit StoredRun(const std::string& folder) { Make(folder); }
+  // Makes it in `folder`; the payloads of rounds before `first_kept` are gone.
+  explicit StoredRun(const std::string& folder, const CommitMethod& method = {}, Round first_kept = 2)
+      : method(method) {
+    Make(folder, first_kept);
+  }
 
-  void Make(const std::string& folder) {
+  void Make(const std::string& folder, Round first_kept) {
     auto state = StateFolder::Open(folder, "run");
     ASSERT_TRUE(state.ok()) << state.status();
     auto spool = Spool::Open(state->spool_path());
@@ -47,18 +50,19 @@ class StoredRun {
     ASSERT_TRUE(store.ok()) << store.status();
     auto parameters = ParameterStore::Allocate(layout);
     ASSERT_TRUE(StartAnew(&*parameters).ok());
-    digests.push_back(parameters->ParamsDigest());
+    Remember(*parameters);
     ASSERT_TRUE((*database)->Begin({state->run_id(), digests[0]}, CoreState()).ok());
     for (Round round = 0; round < 5; ++round) {
       RunRound(round, spool->get(), database->get(), &*parameters);
-      digests.push_back(parameters->ParamsDigest());
+      Remember(*parameters);
       if (round % 2 == 0) continue;
       CheckpointContent content;
       content.snapshot.version = round + 1;
       content.snapshot.inner_steps_done = (round + 1) * 10;
       content.params_digest = parameters->ParamsDigest();
-      content.params = parameters->params();
-      content.momentum = parameters->momentum();
+      content.view_digest = parameters->ViewDigest();
+      CheckpointReader vectors({parameters->params(), parameters->momentum(), parameters->view_values()});
+      content.vectors = &vectors;
       ASSERT_TRUE((*store)->Write(content).ok());
     }
     RoundOpenedRecord open;
@@ -75,8 +79,13 @@ class StoredRun {
                     ->Store(std::vector<Record>{open, Accepted("a", 1, 5, delivered.payload_digest),
                                                 EntryRecord{5, "a", delivered}})
                     .ok());
-    ASSERT_TRUE((*spool)->DropBefore(2).ok());
+    ASSERT_TRUE((*spool)->DropBefore(first_kept).ok());
     state_dir = state->path();
+  }
+
+  void Remember(const ParameterStore& parameters) {
+    digests.push_back(parameters.ParamsDigest());
+    view_digests.push_back(parameters.ViewDigest());
   }
 
   static absl::Status StartAnew(ParameterStore* parameters) {
@@ -110,18 +119,23 @@ class StoredRun {
     const std::string b = Push("b", 2, round, spool, &payloads);
     StartCommit decision;
     decision.round = round;
+    decision.method = method;
     decision.contributions = {{{{"a", 1}, round, 0}, 0.25}, {{{"b", 2}, round, 0}, 0.75}};
     std::vector<CommitDelta> deltas;
     for (std::size_t i = 0; i < 2; ++i) {
       deltas.push_back(
           {std::as_bytes(std::span<const char>(payloads[i])), i == 0 ? "a" : "b", decision.contributions[i].weight});
     }
-    auto outcome = ApplyCommit(deltas, decision.step, {}, parameters, &pool);
+    auto outcome = ApplyCommit({round, deltas, decision.step, method}, parameters, &pool);
     ASSERT_TRUE(outcome.ok()) << outcome.status();
     RoundOpenedRecord open;
     open.round.number = round;
     RoundRecord history;
     history.round = round;
+    payloads_sent.push_back(outcome->payload);
+    RoundRecord committed = history;
+    committed.params_digest = outcome->params_digest;
+    committed.view_digest = outcome->view_digest;
     RunRecord progress;
     progress.progress.version = round + 1;
     progress.progress.inner_steps_done = (round + 1) * 10;
@@ -130,7 +144,7 @@ class StoredRun {
                                          Accepted("a", 1, round, a),
                                          Accepted("b", 2, round, b),
                                          RoundDecidedRecord{decision, history},
-                                         RoundCommittedRecord{round, outcome->params_digest, outcome->stats, history},
+                                         RoundCommittedRecord{round, outcome->stats, committed},
                                          lease,
                                          LedgerRecord{{(round + 1) * 100, (round + 1) * 90, 0, 0, 0, (round + 1) * 10}},
                                          progress};
@@ -141,7 +155,10 @@ class StoredRun {
   const Layout layout = *MakeDecoderLayout(SmallShape());
   WorkPool pool{2};
   std::string state_dir;
-  std::vector<std::string> digests;  // of versions 0 to 5
+  const CommitMethod method;
+  std::vector<std::string> digests;                                  // of versions 0 to 5
+  std::vector<std::string> view_digests;                             // alike
+  std::vector<std::shared_ptr<const EncodedPayload>> payloads_sent;  // of versions 1 to 5
 };
 
 }  // namespace autoloco::server

@@ -132,6 +132,7 @@ absl::StatusOr<RunSettings> ToRunSettings(const v1::RunConfig& run) {
   settings.held_out_fraction = run.data().held_out_fraction();
   settings.evaluation_windows = run.evaluation().windows();
   settings.coding = ToCoding(run.codec());
+  settings.broadcast = ToBroadcastCoding(run.codec());
   settings.strict = run.rounds().strict();
   return settings;
 }
@@ -144,6 +145,23 @@ Assignment ToAssignment(const v1::Assignment& assignment) {
           .sample_count = assignment.sample_count(),
           .evaluation_part = assignment.evaluation_part(),
           .evaluation_parts = assignment.evaluation_parts()};
+}
+
+v1::PullForm ToProto(PullForm form) {
+  switch (form) {
+    case PullForm::kNothing: return v1::PULL_FORM_NOTHING;
+    case PullForm::kFull: return v1::PULL_FORM_FULL;
+    case PullForm::kBroadcast: return v1::PULL_FORM_BROADCAST;
+    case PullForm::kLive: return v1::PULL_FORM_LIVE;
+  }
+  return v1::PULL_FORM_UNSPECIFIED;
+}
+
+std::optional<PullForm> ToPullForm(v1::PullForm form) {
+  for (const PullForm known : {PullForm::kNothing, PullForm::kFull, PullForm::kBroadcast, PullForm::kLive}) {
+    if (ToProto(known) == form) return known;
+  }
+  return std::nullopt;
 }
 
 absl::StatusOr<PushOutcome> ToOutcome(v1::PushOutcome outcome) {

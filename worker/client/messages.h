@@ -25,6 +25,9 @@ v1::PushHeader PushHeaderMessage(const PushJob& job, absl::string_view worker);
 // FAILED_PRECONDITION naming the setting when the server's config is none that this worker can train under.
 absl::StatusOr<RunSettings> ToRunSettings(const v1::RunConfig& run);
 Assignment ToAssignment(const v1::Assignment& assignment);
+v1::PullForm ToProto(PullForm form);
+// None when the server says a form that this worker does not know.
+std::optional<PullForm> ToPullForm(v1::PullForm form);
 // INTERNAL when the server says an outcome that this worker does not know.
 absl::StatusOr<PushOutcome> ToOutcome(v1::PushOutcome outcome);
 

@@ -2,117 +2,213 @@
 
 #include <grpcpp/client_context.h>
 
-#include <memory>
-#include <new>
+#include <algorithm>
+#include <cstddef>
+#include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/digest.h"
+#include "autoloco/v1/parameter_server.pb.h"
+#include "common/base/byte_ranges.h"
+#include "common/base/check.h"
+#include "common/base/mutex.h"
 #include "common/base/status_macros.h"
 #include "common/codec/delta_codec.h"
+#include "common/rpc/bulk_call.h"
+#include "common/rpc/bulk_message.h"
 #include "common/rpc/status.h"
 #include "worker/client/messages.h"
+#include "worker/client/pull_header.h"
+#include "worker/client/pull_sink.h"
 
 namespace autoloco::worker {
 namespace {
 
-// What the header alone decides.
-enum class Need { kPayload, kNothing };
+// Least blocks of a stream: of whole parameters about a MiB, of a quantized broadcast as much.
+constexpr std::uint64_t kWholeBlocksMin = 4;
+constexpr std::uint64_t kBroadcastBlocksMin = 64;
 
-absl::StatusOr<Need> ReadHeader(const v1::PullHeader& header, const PullJob& job, PullEnded* ended) {
-  ended->version = header.version();
-  ended->digest = header.params_digest();
-  if (header.layout_hash() != job.layout_hash) {
-    return absl::FailedPreconditionError(absl::StrCat("layout of version ", header.version(), ": want hash ",
-                                                      job.layout_hash, ", the server has ", header.layout_hash()));
-  }
-  const std::uint64_t bytes_max = MaxPayloadBytes(job.base.size(), Codec::kFp32);
-  if (header.payload_bytes() == 0 || header.payload_bytes() > bytes_max) {
-    return absl::DataLossError(absl::StrCat("payload of version ", header.version(), ": want 1 to ", bytes_max,
-                                            " bytes, the server announces ", header.payload_bytes()));
-  }
-  if (!job.held_digest.empty() && header.params_digest() == job.held_digest) return Need::kNothing;
-  ended->differs = job.probe;
-  return job.probe ? Need::kNothing : Need::kPayload;
-}
+// One pull, over one stream or several.
+class PullStreams {
+ public:
+  // All borrowed.
+  PullStreams(const std::vector<std::shared_ptr<grpc::Channel>>& channels, absl::string_view worker, const PullJob& job,
+              Transfer* transfer)
+      : channels_(channels), worker_(worker), job_(job), transfer_(transfer), request_(Request()) {}
 
-absl::Status Reserve(std::uint64_t bytes, std::string* payload) {
-  try {
-    payload->reserve(bytes);
-  } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError(absl::StrCat("no memory for a pull of ", bytes, " bytes"));
+  // Returns when all streams are over. OK: all that was asked for has come.
+  absl::Status Run() {
+    const std::vector<PullAsk> asks = Asks();
+    shares_.assign(asks.begin() + 1, asks.end());
+    const absl::Status lead = Stream(0, asks.front());
+    for (std::thread& other : others_) other.join();
+    MutexLock lock(&mutex_);
+    return transfer_->Finish(failure_.ok() ? lead : failure_);
   }
+
+  // Of the first header; none: it has not come, or does not fit.
+  const std::optional<PullPlan>& plan() const { return plan_; }
+  // Whether blocks were to come into the base.
+  bool began() const { return began_; }
+
+ private:
+  v1::PullRequest Request() const {
+    v1::PullRequest request;
+    *request.mutable_identity() = ToProto(job_.identity, worker_);
+    const BaseBuffer::Held& held = job_.base->held();
+    request.set_held_version(held.version.value_or(0));
+    request.set_held_digest(held.digest);
+    request.set_held_mixed(held.mixed);
+    request.set_header_only(job_.probe);
+    return request;
+  }
+
+  // What the streams ask for, the first one first.
+  std::vector<PullAsk> Asks() const {
+    const std::uint64_t blocks = job_.base->block_count();
+    if (job_.probe) return {{.form = std::nullopt, .end_block = blocks}};
+    PullAsk common;
+    std::vector<ByteRange> missing = {{0, blocks}};
+    if (const auto unfinished = job_.base->unfinished()) {
+      common = {.form = unfinished->form, .version = unfinished->version};
+      missing = job_.base->MissingBlocks();
+    }
+    const bool whole = !job_.base->held().version || job_.broadcast == Codec::kFp32;
+    std::vector<PullAsk> asks;
+    for (const ByteRange& range :
+         SplitRanges(missing, channels_.size(), whole ? kWholeBlocksMin : kBroadcastBlocksMin)) {
+      asks.push_back({common.form, common.version, range.first, range.end()});
+    }
+    return asks;
+  }
+
+  // One stream, from its request to its end; then the first failure ends the others.
+  absl::Status Stream(std::size_t index, const PullAsk& ask) {
+    absl::Status status = Call(index, ask);
+    if (!status.ok()) {
+      {
+        MutexLock lock(&mutex_);
+        if (failure_.ok()) failure_ = status;
+      }
+      transfer_->StopCalls();
+    }
+    return status;
+  }
+
+  absl::Status Call(std::size_t index, const PullAsk& ask) {
+    grpc::ClientContext context;
+    AUTOLOCO_RETURN_IF_ERROR(transfer_->Begin(&context));
+    v1::PullRequest request = request_;
+    const bool all = ask.first_block == 0 && ask.end_block == job_.base->block_count();
+    if (ask.form) request.mutable_part()->set_form(ToProto(*ask.form));
+    if (ask.form) request.mutable_part()->set_version(ask.version);
+    if (ask.form || !all) request.mutable_part()->set_first_block(ask.first_block);
+    if (!all) request.mutable_part()->set_block_count(ask.end_block - ask.first_block);
+    const auto reader = StartPull(channels_[index % channels_.size()].get(), &context, request);
+    std::optional<PullSink> sink;
+    absl::Status read = ReadAll(reader.get(), index, ask, &sink);
+    if (!read.ok()) context.TryCancel();
+    const absl::Status status = FromGrpcStatus(reader->Finish());
+    transfer_->End(&context);
+    AUTOLOCO_RETURN_IF_ERROR(read.ok() ? status : read);
+    if (sink) return sink->CheckWhole();
+    return index == 0 && plan_ ? absl::OkStatus() : absl::DataLossError("pull: it ended without a header");
+  }
+
+  // OK with whatever came before the stream ended: its status tells why it did.
+  absl::Status ReadAll(grpc::ClientReader<grpc::ByteBuffer>* reader, std::size_t index, const PullAsk& ask,
+                       std::optional<PullSink>* sink) {
+    grpc::ByteBuffer buffer;
+    ReceivedBulk message;
+    if (!reader->Read(&buffer)) return absl::OkStatus();
+    AUTOLOCO_RETURN_IF_ERROR(Parse(&buffer, &message));
+    if (message.fields().kind != BulkKind::kHeader) return absl::DataLossError("pull: want a header first");
+    v1::PullHeader header;
+    AUTOLOCO_RETURN_IF_ERROR(message.ParseHeader(&header));
+    AUTOLOCO_ASSIGN_OR_RETURN(const PullPlan plan, ReadPullHeader(header, job_, ask));
+    if (index == 0) Lead(plan);
+    if (began_) sink->emplace(plan, job_.base);
+    while (reader->Read(&buffer)) {
+      AUTOLOCO_RETURN_IF_ERROR(Parse(&buffer, &message));
+      if (!*sink) return absl::DataLossError("pull: more than a header");
+      transfer_->Moved(message.fields().data_bytes);
+      AUTOLOCO_RETURN_IF_ERROR((*sink)->Take(message.fields()));
+    }
+    return absl::OkStatus();
+  }
+
+  static absl::Status Parse(grpc::ByteBuffer* buffer, ReceivedBulk* message) {
+    const absl::Status status = message->Parse(buffer);
+    return status.ok() ? status : absl::DataLossError(absl::StrCat("pull: ", status.message()));
+  }
+
+  // The first stream's header has come: the transfer begins, and the others ask for their shares.
+  void Lead(const PullPlan& plan) {
+    plan_ = plan;
+    if (job_.probe || plan.form == PullForm::kNothing) return;
+    began_ = true;
+    job_.base->Begin(plan.form, plan.version);
+    for (std::size_t i = 0; i < shares_.size(); ++i) {
+      PullAsk ask = shares_[i];
+      ask.form = plan.form;
+      ask.version = plan.version;
+      others_.emplace_back([this, i, ask] { Stream(i + 1, ask).IgnoreError(); });
+    }
+  }
+
+  const std::vector<std::shared_ptr<grpc::Channel>>& channels_;
+  const absl::string_view worker_;
+  const PullJob& job_;
+  Transfer* const transfer_;
+  const v1::PullRequest request_;  // without a part
+
+  // Of the first stream's thread, and constant once the others run.
+  std::vector<PullAsk> shares_;  // of the others
+  std::optional<PullPlan> plan_;
+  bool began_ = false;
+  std::vector<std::thread> others_;
+
+  Mutex mutex_;
+  absl::Status failure_ ABSL_GUARDED_BY(mutex_);  // the first
+};
+
+// The pull is over: what the base holds now.
+absl::Status Conclude(const PullJob& job, const PullStreams& streams, const absl::Status& status, PullEnded* ended) {
+  const bool asked_for_rest = !job.probe && job.base->unfinished().has_value();
+  if (!job.probe && streams.began()) job.base->End();
+  if (asked_for_rest && absl::IsAborted(status)) job.base->Abandon();
+  AUTOLOCO_RETURN_IF_ERROR(status);
+  const PullPlan& plan = *streams.plan();
+  ended->form = plan.form;
+  ended->version = plan.version;
+  ended->digest = plan.view_digest;
+  if (job.probe) {
+    ended->confirmed = plan.form == PullForm::kNothing;
+    return absl::OkStatus();
+  }
+  const BaseBuffer::Held& held = job.base->held();
+  const bool checkable = plan.form != PullForm::kLive && !held.digest.empty();
+  if (checkable && held.digest != plan.view_digest) {
+    return absl::DataLossError(
+        absl::StrCat("version ", plan.version, ": want digest ", plan.view_digest, ", got ", held.digest));
+  }
+  ended->confirmed = checkable;
+  ended->version = held.version.value_or(plan.version);
+  ended->digest = held.digest;
   return absl::OkStatus();
-}
-
-absl::Status AppendChunk(const v1::PullReply& reply, std::uint64_t payload_bytes, std::string* payload) {
-  if (!reply.has_chunk()) return absl::DataLossError("pull: want a chunk, got another header");
-  const v1::Chunk& chunk = reply.chunk();
-  if (chunk.offset() != payload->size() || chunk.data().size() > payload_bytes - payload->size()) {
-    return absl::DataLossError(absl::StrCat("pull: chunk at ", chunk.offset(), " of ", chunk.data().size(),
-                                            " bytes, want offset ", payload->size(), " within ", payload_bytes));
-  }
-  payload->append(chunk.data());
-  return absl::OkStatus();
-}
-
-absl::Status Decode(const std::string& payload, const PullJob& job, const PullEnded& ended) {
-  AUTOLOCO_RETURN_IF_ERROR(DecodeVector(std::as_bytes(std::span(payload)), Codec::kFp32, job.base));
-  const std::string digest = Digest128(std::span<const float>(job.base));
-  if (digest == ended.digest) return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat("version ", ended.version, ": want digest ", ended.digest, ", got ", digest));
-}
-
-// Reads the stream as far as it is needed. OK with an incomplete stream only when nothing more is needed.
-absl::Status ReadReplies(grpc::ClientReader<v1::PullReply>* reader, const PullJob& job, Transfer* transfer,
-                         PullEnded* ended, std::string* payload, bool* complete) {
-  v1::PullReply reply;
-  if (!reader->Read(&reply)) return absl::OkStatus();
-  if (!reply.has_header()) return absl::DataLossError("pull: want a header first");
-  const std::uint64_t payload_bytes = reply.header().payload_bytes();
-  AUTOLOCO_ASSIGN_OR_RETURN(const Need need, ReadHeader(reply.header(), job, ended));
-  *complete = need == Need::kNothing;
-  if (*complete) return absl::OkStatus();
-  AUTOLOCO_RETURN_IF_ERROR(Reserve(payload_bytes, payload));
-  while (reader->Read(&reply)) {
-    AUTOLOCO_RETURN_IF_ERROR(AppendChunk(reply, payload_bytes, payload));
-    transfer->Moved(reply.chunk().data().size());
-  }
-  *complete = payload->size() == payload_bytes;
-  return absl::OkStatus();
-}
-
-v1::PullRequest Request(absl::string_view worker, const PullJob& job) {
-  v1::PullRequest request;
-  *request.mutable_identity() = ToProto(job.identity, worker);
-  request.set_current(!job.version.has_value());
-  request.set_version(job.version.value_or(0));
-  return request;
-}
-
-absl::Status Pull(v1::ParameterServer::Stub* stub, absl::string_view worker, const PullJob& job, Transfer* transfer,
-                  PullEnded* ended) {
-  grpc::ClientContext context;
-  AUTOLOCO_RETURN_IF_ERROR(transfer->Begin(&context));
-  const std::unique_ptr<grpc::ClientReader<v1::PullReply>> reader = stub->Pull(&context, Request(worker, job));
-  std::string payload;
-  bool complete = false;
-  const absl::Status read = ReadReplies(reader.get(), job, transfer, ended, &payload, &complete);
-  const bool cut_short = !read.ok() || (complete && payload.empty());
-  if (cut_short) context.TryCancel();
-  const absl::Status status = FromGrpcStatus(reader->Finish());
-  AUTOLOCO_RETURN_IF_ERROR(transfer->Finish(cut_short ? read : status));
-  if (!complete) return absl::DataLossError(absl::StrCat("pull: it ended after ", payload.size(), " bytes"));
-  if (payload.empty()) return absl::OkStatus();
-  return Decode(payload, job, *ended);
 }
 
 }  // namespace
 
-PullEnded RunPull(v1::ParameterServer::Stub* stub, absl::string_view worker, const PullJob& job, Transfer* transfer) {
-  PullEnded ended{.ticket = job.ticket, .status = absl::OkStatus(), .version = 0, .digest = "", .differs = false};
-  ended.status = Pull(stub, worker, job, transfer, &ended);
+PullEnded RunPull(const std::vector<std::shared_ptr<grpc::Channel>>& channels, absl::string_view worker,
+                  const PullJob& job, Transfer* transfer) {
+  AUTOLOCO_CHECK(!channels.empty());
+  PullEnded ended{.ticket = job.ticket, .status = absl::OkStatus(), .probe = job.probe};
+  PullStreams streams(channels, worker, job, transfer);
+  const absl::Status status = streams.Run();
+  ended.status = Conclude(job, streams, status, &ended);
   return ended;
 }
 

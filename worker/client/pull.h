@@ -1,20 +1,33 @@
-// Pull: the parameters of a version into the base buffer.
+// Pull: one step of the base buffer towards the server's current parameters.
 #ifndef AUTOLOCO_WORKER_CLIENT_PULL_H_
 #define AUTOLOCO_WORKER_CLIENT_PULL_H_
 
+#include <grpcpp/channel.h>
+
+#include <memory>
+#include <vector>
+
 #include "absl/strings/string_view.h"
-#include "autoloco/v1/parameter_server.grpc.pb.h"
 #include "worker/client/transfer.h"
 #include "worker/core/events.h"
 #include "worker/runtime/ports.h"
 
 namespace autoloco::worker {
 
-// Blocks until the call is over. The payload is taken whole, within the bound that the layout sets, before `job.base`
-// is written; the digest of what was written is compared with the header's. Besides the server's errors:
-// FAILED_PRECONDITION (another layout), DATA_LOSS (bytes out of order, too few or too many, a damaged block, another
-// digest), CANCELLED, DEADLINE_EXCEEDED (stalled), RESOURCE_EXHAUSTED (memory).
-PullEnded RunPull(v1::ParameterServer::Stub* stub, absl::string_view worker, const PullJob& job, Transfer* transfer);
+// Says what `job.base` holds, and takes what the server decides to send: block by block into the base as they come,
+// each checked. Blocks until it is over. What an earlier pull has begun and not finished is asked for first. Of the
+// payload no more than one block a stream is held, whatever the header says.
+//
+// `channels`: at least one. A large payload comes over all of them: the first stream asks for its share of whatever the
+// server decides on, and once its header has come the others ask for theirs. When one fails they all end; what came
+// stays. Errors besides the server's:
+//   ABORTED              the server does not have the rest of an unfinished transfer: the next pull begins anew
+//   FAILED_PRECONDITION  another layout
+//   DATA_LOSS            a header that does not fit what was asked, bytes out of order, too few or too many, a damaged
+//                        block; or all came and the digest is another one, which the next pull tells the server
+//   CANCELLED, DEADLINE_EXCEEDED (stalled)
+PullEnded RunPull(const std::vector<std::shared_ptr<grpc::Channel>>& channels, absl::string_view worker,
+                  const PullJob& job, Transfer* transfer);
 
 }  // namespace autoloco::worker
 

@@ -9,20 +9,6 @@
 
 namespace autoloco::worker {
 
-absl::StatusOr<std::shared_ptr<v1::ParameterServer::Stub>> ServerClient::Bulk::Get() {
-  MutexLock lock(&mutex_);
-  if (stub_ == nullptr) {
-    AUTOLOCO_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> channel, MakeChannel(options_));
-    stub_ = v1::ParameterServer::NewStub(channel);
-  }
-  return stub_;
-}
-
-void ServerClient::Bulk::Ended(const absl::Status& status) {
-  MutexLock lock(&mutex_);
-  if (!status.ok()) stub_.reset();
-}
-
 absl::StatusOr<std::unique_ptr<ServerClient>> ServerClient::Create(const ServerClientOptions& options,
                                                                    EventSink* sink) {
   AUTOLOCO_RETURN_IF_ERROR(ClientCredentials(options.channel.target, options.channel.insecure).status());
@@ -30,7 +16,7 @@ absl::StatusOr<std::unique_ptr<ServerClient>> ServerClient::Create(const ServerC
 }
 
 ServerClient::ServerClient(const ServerClientOptions& options, EventSink* sink)
-    : options_(options), sink_(sink), pull_bulk_(options.channel), push_bulk_(options.channel) {}
+    : options_(options), sink_(sink), pull_connections_(options.channel), push_connections_(options.channel) {}
 
 ServerClient::~ServerClient() {
   {
@@ -111,29 +97,35 @@ void ServerClient::AskPushStatus(Ticket ticket, const Identity& identity, Round 
 void ServerClient::CancelPush(Ticket ticket) { CancelTransfer(ticket); }
 
 void ServerClient::Pull(const PullJob& job, Transfer* transfer) {
-  PullEnded ended{.ticket = job.ticket, .status = absl::OkStatus(), .version = 0, .digest = "", .differs = false};
-  absl::StatusOr<std::shared_ptr<v1::ParameterServer::Stub>> stub = pull_bulk_.Get();
-  if (stub.ok()) {
-    ended = RunPull(stub->get(), options_.worker, job, transfer);
+  PullEnded ended{.ticket = job.ticket, .status = absl::OkStatus(), .probe = job.probe};
+  const auto channels = pull_connections_.Get(options_.streams);
+  if (channels.ok()) {
+    ended = RunPull(*channels, options_.worker, job, transfer);
   } else {
-    ended.status = stub.status();
+    ended.status = channels.status();
   }
-  pull_bulk_.Ended(ended.status);
+  pull_connections_.Ended(ended.status);
   EndTransfer(job.ticket);
   sink_->Post(std::move(ended));
 }
 
 void ServerClient::Push(const PushJob& job, Transfer* transfer) {
   PushEnded ended{.ticket = job.ticket, .status = absl::OkStatus(), .outcome = PushOutcome::kAccepted, .reason = ""};
-  absl::StatusOr<std::shared_ptr<v1::ParameterServer::Stub>> stub = push_bulk_.Get();
-  if (stub.ok()) {
-    ended = RunPush(stub->get(), options_.worker, job, transfer);
+  auto channels = push_connections_.Get(options_.streams);
+  if (channels.ok()) {
+    ended = RunPush({*std::move(channels), TakeMissing(job)}, options_.worker, job, transfer);
   } else {
-    ended.status = stub.status();
+    ended.status = channels.status();
   }
-  push_bulk_.Ended(ended.status);
+  push_connections_.Ended(ended.status);
   EndTransfer(job.ticket);
   sink_->Post(std::move(ended));
+}
+
+std::vector<ByteRange> ServerClient::TakeMissing(const PushJob& job) {
+  const std::optional<PartlySent> sent = std::exchange(partly_sent_, std::nullopt);
+  if (!sent || sent->identity != job.identity || sent->round != job.delta->round) return {};
+  return sent->missing;
 }
 
 void ServerClient::Ask(const PushQuestion& question, Transfer* transfer) {
@@ -142,13 +134,16 @@ void ServerClient::Ask(const PushQuestion& question, Transfer* transfer) {
                         .known = false,
                         .outcome = PushOutcome::kAccepted,
                         .reason = ""};
-  absl::StatusOr<std::shared_ptr<v1::ParameterServer::Stub>> stub = push_bulk_.Get();
-  if (stub.ok()) {
-    ended = RunPushStatus(stub->get(), options_.worker, question, options_.control_timeout, transfer);
+  const auto channels = push_connections_.Get(1);
+  std::vector<ByteRange> missing;
+  if (channels.ok()) {
+    ended = RunPushStatus(v1::ParameterServer::NewStub(channels->front()).get(), options_.worker, question,
+                          options_.control_timeout, transfer, &missing);
   } else {
-    ended.status = stub.status();
+    ended.status = channels.status();
   }
-  push_bulk_.Ended(ended.status);
+  partly_sent_ = PartlySent{question.identity, question.round, std::move(missing)};
+  push_connections_.Ended(ended.status);
   EndTransfer(question.ticket);
   sink_->Post(std::move(ended));
 }

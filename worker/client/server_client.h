@@ -1,5 +1,5 @@
-// The worker's connection to the server: sessions on a TCP connection of their own, pulls and pushes on two others, so
-// that bulk bytes never delay a heartbeat and a delta never waits behind a pull.
+// The worker's connection to the server: sessions on a TCP connection of their own, pulls and pushes on others, so that
+// bulk bytes never delay a heartbeat and a delta never waits behind a pull.
 #ifndef AUTOLOCO_WORKER_CLIENT_SERVER_CLIENT_H_
 #define AUTOLOCO_WORKER_CLIENT_SERVER_CLIENT_H_
 
@@ -7,13 +7,17 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "common/base/byte_ranges.h"
 #include "common/base/mutex.h"
 #include "common/base/parallel.h"
 #include "common/rpc/channel.h"
+#include "worker/client/bulk_connections.h"
 #include "worker/client/push.h"
 #include "worker/client/session.h"
 #include "worker/client/transfer.h"
@@ -26,6 +30,7 @@ struct ServerClientOptions {
   std::string worker;  // name
   absl::Duration control_timeout = absl::Seconds(10);
   absl::Duration stall_timeout = absl::Seconds(60);
+  std::size_t streams = 1;  // of a push or a pull, at most, each on a connection of its own
 };
 
 // Called by the run loop's thread. Every connection is made anew after a call failed on the old one, so that the pauses
@@ -49,17 +54,11 @@ class ServerClient final : public ServerConnection {
   void CancelPush(Ticket ticket) override;
 
  private:
-  // A connection for bulk calls, made when it is needed and dropped when a call on it failed. Thread-safe.
-  class Bulk {
-   public:
-    explicit Bulk(const ChannelOptions& options) : options_(options) {}
-    absl::StatusOr<std::shared_ptr<v1::ParameterServer::Stub>> Get();
-    void Ended(const absl::Status& status);
-
-   private:
-    const ChannelOptions options_;
-    Mutex mutex_;
-    std::shared_ptr<v1::ParameterServer::Stub> stub_ ABSL_GUARDED_BY(mutex_);
+  // A push that the server has a part of.
+  struct PartlySent {
+    Identity identity;
+    Round round = 0;
+    std::vector<ByteRange> missing;
   };
 
   ServerClient(const ServerClientOptions& options, EventSink* sink);
@@ -70,13 +69,17 @@ class ServerClient final : public ServerConnection {
   void Pull(const PullJob& job, Transfer* transfer);
   void Push(const PushJob& job, Transfer* transfer);
   void Ask(const PushQuestion& question, Transfer* transfer);
+  // What the server said it lacks of this push, once; empty: nothing, or it was not asked.
+  std::vector<ByteRange> TakeMissing(const PushJob& job);
 
   const ServerClientOptions options_;
   EventSink* const sink_;
   std::unique_ptr<Session> session_;  // the one open, or the last one
   Ticket session_ticket_ = 0;
-  Bulk pull_bulk_;
-  Bulk push_bulk_;
+  BulkConnections pull_connections_;
+  BulkConnections push_connections_;
+
+  std::optional<PartlySent> partly_sent_;  // push_pool_'s thread only
 
   Mutex mutex_;
   std::map<Ticket, std::shared_ptr<Transfer>> transfers_ ABSL_GUARDED_BY(mutex_);

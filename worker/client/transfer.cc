@@ -12,10 +12,15 @@ Transfer::~Transfer() {
 
 absl::Status Transfer::Begin(grpc::ClientContext* context) {
   MutexLock lock(&mutex_);
-  if (cancelled_) return absl::CancelledError("cancelled before it began");
-  context_ = context;
-  watch_ = std::thread(&Transfer::Watch, this);
+  if (cancelled_ || stopped_) return absl::CancelledError("cancelled before it began");
+  contexts_.insert(context);
+  if (!watch_.joinable()) watch_ = std::thread(&Transfer::Watch, this);
   return absl::OkStatus();
+}
+
+void Transfer::End(grpc::ClientContext* context) {
+  MutexLock lock(&mutex_);
+  contexts_.erase(context);
 }
 
 void Transfer::Moved(std::uint64_t bytes) {
@@ -26,7 +31,7 @@ void Transfer::Moved(std::uint64_t bytes) {
 absl::Status Transfer::Finish(const absl::Status& status) {
   MutexLock lock(&mutex_);
   finished_ = true;
-  context_ = nullptr;
+  contexts_.clear();
   changed_.NotifyAll();
   if (status.ok()) return status;
   if (stalled_) {
@@ -40,7 +45,17 @@ absl::Status Transfer::Finish(const absl::Status& status) {
 void Transfer::Cancel() {
   MutexLock lock(&mutex_);
   cancelled_ = true;
-  if (context_ != nullptr) context_->TryCancel();
+  CancelCalls();
+}
+
+void Transfer::StopCalls() {
+  MutexLock lock(&mutex_);
+  stopped_ = true;
+  CancelCalls();
+}
+
+void Transfer::CancelCalls() {
+  for (grpc::ClientContext* context : contexts_) context->TryCancel();
 }
 
 void Transfer::Watch() {
@@ -53,7 +68,7 @@ void Transfer::Watch() {
       changed_.WaitFor(&mutex_, left);
     } else if (moved_ - mark < kStallBytes) {
       stalled_ = true;
-      if (context_ != nullptr) context_->TryCancel();
+      CancelCalls();
       return;
     } else {
       mark = moved_;

@@ -4,12 +4,10 @@
 
 namespace autoloco::worker {
 
-void BasePuller::Start(Ticket ticket, const Identity& identity, std::optional<Version> version, bool probe,
-                       std::vector<Effect>* effects) {
+void BasePuller::Start(Ticket ticket, const Identity& identity, bool probe, std::vector<Effect>* effects) {
   AUTOLOCO_CHECK(!pulling());
   ticket_ = ticket;
-  effects->push_back(StartPull{
-      .ticket = ticket, .identity = identity, .version = version, .held_digest = held_digest_, .probe = probe});
+  effects->push_back(StartPull{.ticket = ticket, .identity = identity, .probe = probe});
   if (!probe) {
     held_.reset();
     held_digest_.clear();
@@ -22,21 +20,23 @@ void BasePuller::Cancel(std::vector<Effect>* effects) {
   ticket_.reset();
 }
 
-bool BasePuller::OnEnded(const PullEnded& event) {
+bool BasePuller::OnEnded(const PullEnded& event, absl::Time now) {
   if (ticket_ != event.ticket) return false;
   ticket_.reset();
-  if (event.status.ok()) {
+  if (!event.status.ok() || event.probe) return true;
+  if (event.confirmed) {
+    held_ = event.version;
+    held_digest_ = event.digest;
+    lives_ = 0;
     backoff_.Reset();
     retry_at_ = absl::InfinitePast();
-    if (!event.differs) {
-      held_ = event.version;
-      held_digest_ = event.digest;
-    }
+  } else if (event.form == PullForm::kLive && ++lives_ > 1) {
+    Pause(now);
   }
   return true;
 }
 
-absl::Duration BasePuller::PauseAfterFailure(absl::Time now) {
+absl::Duration BasePuller::Pause(absl::Time now) {
   const absl::Duration pause = backoff_.Next();
   retry_at_ = now + pause;
   return pause;

@@ -51,13 +51,12 @@ struct SendGoodbye {
 struct Prepare {
   std::string run_id;
 };
-// Pull into the base buffer. Never while evaluation or training runs, unless it is a probe. PullEnded follows.
+// Pull into the base buffer what the server sends to one who holds what is there: the next step on the way to the
+// current version. Never while evaluation or training runs, unless it is a probe. PullEnded follows.
 struct StartPull {
   Ticket ticket = 0;
   Identity identity;
-  std::optional<Version> version;  // none: whichever is current
-  std::string held_digest;         // of the base buffer; empty: it holds nothing. Equal parameters are not sent again.
-  bool probe = false;              // only find out whether the parameters are those held: write nothing
+  bool probe = false;  // only find out whether the server's parameters are those held: write nothing
 };
 struct CancelPull {
   Ticket ticket = 0;
@@ -66,11 +65,9 @@ struct CancelPull {
 struct StartEvaluation {
   Assignment assignment;
 };
-// Train the interval from the base, form and encode the delta, and save it with the optimizer's state where the worker
-// has a folder for that. TrainingEnded follows.
+// Train the interval from the base and form the delta. TrainingEnded follows.
 struct StartTraining {
   Assignment assignment;
-  Identity identity;  // whose delta it will be
 };
 // EvaluationEnded or TrainingEnded follows, CANCELLED unless it was just done.
 struct CancelWork {};
@@ -78,6 +75,16 @@ struct CancelWork {};
 // fewer than `steps_min`. TrainingEnded follows.
 struct EndTrainingEarly {
   std::uint32_t steps_min = 0;
+};
+
+// Encode the delta of the interval that was trained last, and save it with the worker's own state where it has a folder
+// for that. DeltaEncoded follows.
+struct StartEncoding {
+  Assignment assignment;
+  Identity identity;  // whose delta it will be
+  // What became of the delta encoded before this one. It counts: what its coding lost is carried on. It does not: what
+  // had been carried before it still is.
+  bool previous_counts = false;
 };
 
 // ---------------------------------------------------------------------------------------------------- push
@@ -133,8 +140,8 @@ struct Finish {
 };
 
 using Effect = std::variant<OpenSession, CloseSession, SendReady, SendProgress, SendGoodbye, Prepare, StartPull,
-                            CancelPull, StartEvaluation, StartTraining, CancelWork, EndTrainingEarly, StartPush,
-                            AskPushStatus, CancelPush, DropDelta, Note, Finish>;
+                            CancelPull, StartEvaluation, StartTraining, CancelWork, EndTrainingEarly, StartEncoding,
+                            StartPush, AskPushStatus, CancelPush, DropDelta, Note, Finish>;
 
 }  // namespace autoloco::worker
 

@@ -22,7 +22,7 @@ struct Welcomed {
   Identity identity;
   Version version = 0;  // the server's current one
   absl::Duration heartbeat;
-  bool partial_intervals = true;  // a worker that leaves may send what it has of its interval
+  bool partial_intervals = true;        // a worker that leaves may send what it has of its interval
   std::uint32_t late_versions_max = 0;  // a delta still counts so many versions after its round; 0: not at all
   // Whether the delta that Hello named may be sent under its key, why not, and what the server has recorded of it.
   bool send_held = false;
@@ -62,25 +62,35 @@ struct SessionEnded {
 struct Prepared {
   absl::Status status;
 };
+// OK: what the server sent is in the base buffer. On an error it may hold a part of it, and knows so: the next pull
+// goes on from there.
 struct PullEnded {
   Ticket ticket = 0;
   absl::Status status;
-  Version version = 0;  // held now, when OK
-  std::string digest;   // of that version
-  // The probe found other parameters than those held; nothing was written.
-  bool differs = false;
+  bool probe = false;
+  PullForm form = PullForm::kNothing;  // what was sent, or would have been to another than a probe; when OK
+  // The base is `version` with `digest`, as the server has it. False: another pull has to follow; of a probe: the
+  // server's current parameters are others.
+  bool confirmed = false;
+  Version version = 0;
+  std::string digest = "";
 };
 struct EvaluationEnded {
   Round round = 0;
   absl::Status status;  // CANCELLED after CancelWork
   EvaluationPart part;  // when OK
 };
-// OK: the encoded delta waits for StartPush; where the worker has a folder for its state, it is saved.
+// OK: the delta waits for StartEncoding.
 struct TrainingEnded {
   Round round = 0;
-  absl::Status status;      // CANCELLED after CancelWork
-  std::string non_finite;   // names the first tensor of the delta with a NaN or an infinity; empty: all finite
-  std::string digest = "";  // of the encoded delta
+  absl::Status status;     // CANCELLED after CancelWork
+  std::string non_finite;  // names the first tensor of the delta with a NaN or an infinity; empty: all finite
+};
+// OK: the encoded delta waits for StartPush; where the worker has a folder for its state, it is saved.
+struct DeltaEncoded {
+  Round round = 0;
+  absl::Status status;
+  std::string digest;  // of the encoded delta
 };
 
 // ---------------------------------------------------------------------------------------------------- push
@@ -104,8 +114,9 @@ struct StopRequested {
 };
 struct TimerFired {};  // NextDeadline() has passed
 
-using Event = std::variant<Welcomed, Assigned, RoundClosed, Aborted, Drained, SessionEnded, Prepared, PullEnded,
-                           EvaluationEnded, TrainingEnded, PushEnded, PushStatusEnded, StopRequested, TimerFired>;
+using Event =
+    std::variant<Welcomed, Assigned, RoundClosed, Aborted, Drained, SessionEnded, Prepared, PullEnded, EvaluationEnded,
+                 TrainingEnded, DeltaEncoded, PushEnded, PushStatusEnded, StopRequested, TimerFired>;
 
 }  // namespace autoloco::worker
 

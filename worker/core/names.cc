@@ -16,6 +16,16 @@ const char* WorkerPhaseName(WorkerPhase phase) {
   return "unknown";
 }
 
+const char* PullFormName(PullForm form) {
+  switch (form) {
+    case PullForm::kNothing: return "nothing";
+    case PullForm::kFull: return "full";
+    case PullForm::kBroadcast: return "broadcast";
+    case PullForm::kLive: return "live";
+  }
+  return "unknown";
+}
+
 const char* PushOutcomeName(PushOutcome outcome) {
   switch (outcome) {
     case PushOutcome::kAccepted: return "accepted";

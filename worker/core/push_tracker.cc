@@ -4,9 +4,8 @@
 
 namespace autoloco::worker {
 
-void PushTracker::Begin(const HeldDelta& delta, const std::string& base_digest, bool parked, bool last,
-                        std::vector<Effect>* effects) {
-  if (state_ == State::kSending || state_ == State::kAsking) effects->push_back(CancelPush{.ticket = ticket_});
+void PushTracker::Begin(const HeldDelta& delta, const std::string& base_digest, bool parked, bool last) {
+  AUTOLOCO_CHECK(!holds());
   state_ = parked ? State::kParked : State::kDue;
   delta_ = delta;
   base_digest_ = base_digest;
@@ -55,6 +54,13 @@ void PushTracker::Adopt(const Identity& owner) {
 
 void PushTracker::Wake(absl::Time now) {
   if (state_ == State::kPausing) retry_at_ = now;
+}
+
+void PushTracker::Hurry(absl::Time now, std::vector<Effect>* effects) {
+  if (state_ != State::kSending || !round_closed_) return;
+  effects->push_back(CancelPush{.ticket = ticket_});
+  state_ = State::kPausing;
+  retry_at_ = now;
 }
 
 void PushTracker::Drop(std::vector<Effect>* effects) {

@@ -23,10 +23,9 @@ class PushTracker {
  public:
   explicit PushTracker(const MachineConfig& config) : backoff_(config.reconnect_max, config.jitter_seed, 3) {}
 
-  // A delta is encoded; it replaces one that was never answered. `base_digest`: of the parameters that the interval
-  // started from. `parked`: not sent before Resume or Adopt. `last`: this worker leaves after it.
-  void Begin(const HeldDelta& delta, const std::string& base_digest, bool parked, bool last,
-             std::vector<Effect>* effects);
+  // A delta is encoded. `base_digest`: of the parameters that the interval started from. `parked`: not sent before
+  // Resume or Adopt. `last`: this worker leaves after it. REQUIRES: !holds().
+  void Begin(const HeldDelta& delta, const std::string& base_digest, bool parked, bool last);
   // A delta from before the worker was started again; parked. REQUIRES: !holds().
   void Restore(const HeldDelta& delta);
   // Sends or asks, when something is due. `next_ticket` is drawn from.
@@ -40,6 +39,9 @@ class PushTracker {
   void Adopt(const Identity& owner);
   // The server is back: a pause is over.
   void Wake(absl::Time now);
+  // The next delta waits for this one's outcome: one that is still being sent although its round is over is given up,
+  // and the server is asked.
+  void Hurry(absl::Time now, std::vector<Effect>* effects);
   // Forgets the delta, if there is one.
   void Drop(std::vector<Effect>* effects);
   // The delta's round is over: an answer may still come, but it is not sent again.

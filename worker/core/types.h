@@ -65,6 +65,15 @@ const char* WorkerPhaseName(WorkerPhase phase);
 // and left out of the sum (kWorkShareMin of server/core/combination.h).
 inline constexpr std::uint32_t kPartialShareDivisor = 20;
 
+// What a pull brought.
+enum class PullForm {
+  kNothing,    // the base is that of the current version
+  kFull,       // all values of the current version
+  kBroadcast,  // what turns one version into the next
+  kLive,       // all blocks, each as of a version of its own
+};
+const char* PullFormName(PullForm form);
+
 // What became of a push that arrived whole.
 enum class PushOutcome { kAccepted, kLate, kStale, kNonFinite, kNormOutlier, kRoundAborted };
 const char* PushOutcomeName(PushOutcome outcome);

@@ -58,6 +58,8 @@ WorkerPhase WorkerMachine::phase() const {
       case Stage::kPulling: return WorkerPhase::kPulling;
       case Stage::kEvaluating: return WorkerPhase::kEvaluating;
       case Stage::kTraining: return WorkerPhase::kTraining;
+      case Stage::kSettling:
+      case Stage::kEncoding: return WorkerPhase::kPushing;
     }
   }
   if (push_.holds()) return WorkerPhase::kPushing;
@@ -110,7 +112,7 @@ void WorkerMachine::AdvanceJoin() {
   }
   if (EngineBusy() && work_->cancelled) return;
   if (!base_.CanStart(now_)) return;
-  base_.Start(next_ticket_++, identity_, std::nullopt, EngineBusy(), effects_);
+  base_.Start(next_ticket_++, identity_, EngineBusy(), effects_);
 }
 
 void WorkerMachine::AdvanceWork() {
@@ -122,12 +124,26 @@ void WorkerMachine::AdvanceWork() {
     work_ = Work{.assignment = assignment, .owner = identity_};
     next_.reset();
   }
+  AdvanceSettling();
   if (!work_ || work_->stage != Stage::kPulling) return;
   if (base_.held() == work_->assignment.round) {
     StartNextStage();
+  } else if (base_.held() && *base_.held() > work_->assignment.round) {
+    CancelWorkInProgress(absl::StrCat("its round has closed, version ", *base_.held(), " was pulled"));
   } else if (base_.CanStart(now_)) {
-    base_.Start(next_ticket_++, identity_, work_->assignment.round, false, effects_);
+    base_.Start(next_ticket_++, identity_, false, effects_);
   }
+}
+
+void WorkerMachine::AdvanceSettling() {
+  if (!work_ || work_->stage != Stage::kSettling) return;
+  push_.Hurry(now_, effects_);
+  if (push_.holds()) return;
+  work_->stage = Stage::kEncoding;
+  effects_->push_back(StartEncoding{.assignment = work_->assignment,
+                                    .identity = work_->owner,
+                                    .previous_counts = counted_ && *counted_ < work_->assignment.round});
+  counted_.reset();
 }
 
 void WorkerMachine::StartNextStage() {
@@ -136,7 +152,7 @@ void WorkerMachine::StartNextStage() {
     effects_->push_back(StartEvaluation{.assignment = work_->assignment});
   } else if (work_->assignment.inner_steps > 0) {
     work_->stage = Stage::kTraining;
-    effects_->push_back(StartTraining{.assignment = work_->assignment, .identity = work_->owner});
+    effects_->push_back(StartTraining{.assignment = work_->assignment});
   } else {
     done_ = work_->assignment;
     work_.reset();
@@ -171,6 +187,11 @@ bool WorkerMachine::CanSendPart() const {
          link_.up();
 }
 
+bool WorkerMachine::CanSendWhole() const {
+  return work_ && (work_->stage == Stage::kSettling || work_->stage == Stage::kEncoding) && !work_->cancelled &&
+         work_->confirmed && link_.up();
+}
+
 void WorkerMachine::Leave(int exit_code, std::string reason, bool deliver) {
   if (leaving_) return;
   AddNote(NoteKind::kLeaving, 0, reason, exit_code != kExitDone);
@@ -184,6 +205,8 @@ void WorkerMachine::Leave(int exit_code, std::string reason, bool deliver) {
     work_->ends_early = true;
     const std::uint32_t steps = work_->assignment.inner_steps;
     effects_->push_back(EndTrainingEarly{.steps_min = (steps + kPartialShareDivisor - 1) / kPartialShareDivisor});
+  } else if (deliver && CanSendWhole()) {
+    work_->ends_early = true;
   } else if (work_) {
     CancelWorkInProgress(leaving_->reason);
   }
@@ -193,6 +216,7 @@ void WorkerMachine::Leave(int exit_code, std::string reason, bool deliver) {
 void WorkerMachine::AdvanceLeaving() {
   if (push_.parked()) push_.Drop(effects_);
   if ((push_.holds() || EndsEarly()) && now_ < leaving_->deliver_until) {
+    AdvanceSettling();
     push_.Advance(now_, &next_ticket_, effects_);
     AdvanceHeartbeat();
     return;

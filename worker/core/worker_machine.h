@@ -7,6 +7,8 @@
 // - A broken session is reconnected under the same incarnation while work goes on. When the lease ran out, the worker
 //   joins as a new incarnation, and keeps the interval only if the server assigns exactly the same one again and the
 //   parameters are the same by digest.
+// - What the coding of a delta loses is carried to the next one, if the delta counts. A delta is therefore encoded only
+//   when it is known what became of the one before: known long before, as a rule, while the next interval trains.
 // - An encoded delta is kept until the server has answered for it, and is only ever sent again as the same bytes. One
 //   that is left from an earlier incarnation, of this process or of the one before it, is named in Hello: the server
 //   says whether it may still be sent, under its own key.
@@ -47,7 +49,13 @@ class WorkerMachine {
   WorkerPhase phase() const;
 
  private:
-  enum class Stage { kPulling, kEvaluating, kTraining };
+  enum class Stage {
+    kPulling,
+    kEvaluating,
+    kTraining,
+    kSettling,  // the delta is there; what became of the last one is not known yet
+    kEncoding,
+  };
   // The interval in work.
   struct Work {
     Assignment assignment;
@@ -76,6 +84,7 @@ class WorkerMachine {
   void On(const PullEnded& event);
   void On(const EvaluationEnded& event);
   void On(const TrainingEnded& event);
+  void On(const DeltaEncoded& event);
   void On(const PushEnded& event);
   void On(const PushStatusEnded& event);
   void On(const StopRequested& event);
@@ -84,11 +93,13 @@ class WorkerMachine {
   void Advance();
   void AdvanceJoin();
   void AdvanceWork();
+  void AdvanceSettling();
   void AdvanceHeartbeat();
   void AdvanceLeaving();
 
   // Goes on with the interval in work, whose version is held and which was not cancelled.
   void StartNextStage();
+  // The base is in use.
   bool EngineBusy() const { return work_ && work_->stage != Stage::kPulling; }
   void CancelWorkInProgress(absl::string_view reason);
   // Version `version` exists: intervals of earlier rounds do not count any more.
@@ -98,10 +109,13 @@ class WorkerMachine {
   void Leave(int exit_code, std::string reason, bool deliver);
   // Whether the interval in work can end as it stands and be sent.
   bool CanSendPart() const;
+  // Whether it has been trained and can be sent.
+  bool CanSendWhole() const;
   bool EndsEarly() const { return work_ && work_->ends_early && !work_->cancelled; }
   // The delta that Hello must name: it does not belong to the present incarnation.
   std::optional<HeldDelta> HeldOfEarlierLife() const;
   void JudgeHeld(const Welcomed& event);
+  void PullServed(const PullEnded& event);
   void PushAnswered(PushOutcome outcome, const std::string& reason);
   void PushRefused(const absl::Status& status);
   void SendProgressNow();
@@ -132,6 +146,7 @@ class WorkerMachine {
   std::optional<Assignment> next_;  // starts when the engine is free
   std::optional<Assignment> done_;  // last one completed under this incarnation
   PushTracker push_;
+  std::optional<Round> counted_;              // of the delta encoded last, once it is known that it counts
   std::optional<EvaluationPart> evaluation_;  // last one
   bool evaluation_unsent_ = false;
 

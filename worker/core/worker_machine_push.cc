@@ -35,7 +35,10 @@ void WorkerMachine::PushAnswered(PushOutcome outcome, const std::string& reason)
   const bool accepted = outcome == PushOutcome::kAccepted;
   AddNote(NoteKind::kPushAnswered, assignment.round,
           reason.empty() ? PushOutcomeName(outcome) : absl::StrCat(PushOutcomeName(outcome), ": ", reason), !accepted);
-  if (accepted) done_ = assignment;
+  if (accepted) {
+    done_ = assignment;
+    counted_ = assignment.round;
+  }
   push_.Drop(effects_);
   if (outcome == PushOutcome::kNonFinite) {
     Leave(kExitFailed, absl::StrCat("the server refused the delta of round ", assignment.round, ": ", reason), false);

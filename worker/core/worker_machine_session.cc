@@ -51,6 +51,7 @@ void WorkerMachine::JudgeHeld(const Welcomed& event) {
     AddNote(NoteKind::kPushAnswered, named_->assignment.round,
             absl::StrCat(PushOutcomeName(*event.held_outcome), ", as incarnation ", named_->owner.incarnation),
             event.held_outcome != PushOutcome::kAccepted);
+    if (event.held_outcome == PushOutcome::kAccepted) counted_ = named_->assignment.round;
     push_.Drop(effects_);
     return;
   }
@@ -94,6 +95,7 @@ void WorkerMachine::On(const Aborted& event) {
   if (next_ && next_->round == event.round) next_.reset();
   if (work_ && work_->assignment.round == event.round) CancelWorkInProgress(event.reason);
   if (push_.holds() && push_.assignment().round == event.round) push_.Drop(effects_);
+  if (counted_ == event.round) counted_.reset();
 }
 
 void WorkerMachine::On(const Drained& event) {

@@ -1,4 +1,4 @@
-// The interval in work: what pulls, evaluation and training ended with.
+// The interval in work: what pulls, evaluation, training and encoding ended with.
 #include <algorithm>
 #include <string>
 
@@ -28,31 +28,42 @@ void WorkerMachine::On(const Prepared& event) {
 }
 
 void WorkerMachine::On(const PullEnded& event) {
-  if (!base_.OnEnded(event) || leaving_) return;
+  if (!base_.OnEnded(event, now_) || leaving_) return;
   if (event.status.ok()) {
-    if (push_.parked() && !push_.StartsFrom(event.version, event.digest)) {
-      AddNote(NoteKind::kDropped, push_.assignment().round, "its delta starts from other parameters than the server's",
-              true);
-      push_.Drop(effects_);
-    }
-    if (event.differs) {
-      CancelWorkInProgress("it starts from other parameters than the server's");
-    } else {
-      base_checked_ = true;
-      AddNote(NoteKind::kPulled, event.version, absl::StrCat("digest ", event.digest));
-    }
+    PullServed(event);
     return;
   }
   switch (Judge(event.status)) {
     case Verdict::kRejoin: Rejoin(event.status.message()); return;
     case Verdict::kStop: Leave(kExitRefused, std::string(event.status.message()), false); return;
     case Verdict::kRebase:
-      if (work_ && work_->stage == Stage::kPulling) CancelWorkInProgress(event.status.message());
-      break;
     case Verdict::kRetry: break;
   }
   AddNote(NoteKind::kPullFailed, work_ ? work_->assignment.round : server_version_,
-          TextOfPause(event.status, base_.PauseAfterFailure(now_)), true);
+          TextOfPause(event.status, base_.Pause(now_)), true);
+}
+
+void WorkerMachine::PullServed(const PullEnded& event) {
+  const bool foreign =
+      event.probe ? !event.confirmed : event.confirmed && !push_.StartsFrom(event.version, event.digest);
+  if (push_.parked() && foreign) {
+    AddNote(NoteKind::kDropped, push_.assignment().round, "its delta starts from other parameters than the server's",
+            true);
+    push_.Drop(effects_);
+  }
+  if (!event.confirmed) {
+    if (event.probe) {
+      CancelWorkInProgress("it starts from other parameters than the server's");
+    } else {
+      AddNote(NoteKind::kPulled, event.version, absl::StrCat(PullFormName(event.form), ", not complete yet"));
+    }
+    return;
+  }
+  AddNote(NoteKind::kPulled, event.version, absl::StrCat(PullFormName(event.form), ", digest ", event.digest));
+  const bool current = event.form == PullForm::kNothing || event.form == PullForm::kFull;
+  if (current || event.version >= server_version_) base_checked_ = true;
+  // The server is not behind what it assigns, unless it has lost versions: it says so over the session then.
+  if (current && work_ && event.version < work_->assignment.round) base_.Pause(now_);
 }
 
 void WorkerMachine::On(const EvaluationEnded& event) {
@@ -75,7 +86,7 @@ void WorkerMachine::On(const EvaluationEnded& event) {
           absl::StrCat("evaluation of version ", event.round, " failed: ", std::string(event.status.message())), false);
   } else if (work_->assignment.inner_steps > 0) {
     work_->stage = Stage::kTraining;
-    effects_->push_back(StartTraining{.assignment = work_->assignment, .identity = work_->owner});
+    effects_->push_back(StartTraining{.assignment = work_->assignment});
   } else {
     done_ = work_->assignment;
     work_.reset();
@@ -84,32 +95,55 @@ void WorkerMachine::On(const EvaluationEnded& event) {
 
 void WorkerMachine::On(const TrainingEnded& event) {
   if (!work_ || work_->stage != Stage::kTraining || work_->assignment.round != event.round) return;
-  const Work work = *work_;
+  const bool unwanted = work_->cancelled || (leaving_ && !work_->ends_early);
+  if (!unwanted && event.status.ok() && event.non_finite.empty()) {
+    work_->stage = Stage::kSettling;
+    return;
+  }
+  const bool ends_early = work_->ends_early;
   work_.reset();
-  if (work.cancelled || (leaving_ && !work.ends_early)) {
-    effects_->push_back(DropDelta{.round = event.round});
-  } else if (work.ends_early && absl::IsCancelled(event.status)) {
+  if (unwanted) return;
+  if (ends_early && absl::IsCancelled(event.status)) {
     AddNote(NoteKind::kDropped, event.round, "too few steps were done to be sent");
   } else if (!event.status.ok()) {
     Leave(kExitFailed,
           absl::StrCat("training of round ", event.round, " failed: ", std::string(event.status.message())), false);
-  } else if (!event.non_finite.empty()) {
+  } else {
     Leave(kExitFailed, absl::StrCat("the delta of round ", event.round, " is not finite: ", event.non_finite), false);
+  }
+}
+
+void WorkerMachine::On(const DeltaEncoded& event) {
+  if (!work_ || work_->stage != Stage::kEncoding || work_->assignment.round != event.round) return;
+  const Work work = *work_;
+  work_.reset();
+  if (work.cancelled || (leaving_ && !work.ends_early)) {
+    effects_->push_back(DropDelta{.round = event.round});
+  } else if (!event.status.ok()) {
+    Leave(kExitFailed,
+          absl::StrCat("the delta of round ", event.round, " was not encoded: ", std::string(event.status.message())),
+          false);
   } else {
     push_.Begin({.owner = work.owner, .assignment = work.assignment, .digest = event.digest}, base_.held_digest(),
-                !work.confirmed, work.ends_early, effects_);
+                !work.confirmed, work.ends_early);
   }
 }
 
 void WorkerMachine::CancelWorkInProgress(absl::string_view reason) {
   if (!work_ || work_->cancelled) return;
   AddNote(NoteKind::kDropped, work_->assignment.round, std::string(reason), true);
-  if (work_->stage == Stage::kPulling) {
-    base_.Cancel(effects_);
-    work_.reset();
-  } else {
-    work_->cancelled = true;
-    effects_->push_back(CancelWork{});
+  switch (work_->stage) {
+    case Stage::kPulling:
+      base_.Cancel(effects_);
+      work_.reset();
+      return;
+    case Stage::kSettling: work_.reset(); return;
+    case Stage::kEncoding: work_->cancelled = true; return;
+    case Stage::kEvaluating:
+    case Stage::kTraining:
+      work_->cancelled = true;
+      effects_->push_back(CancelWork{});
+      return;
   }
 }
 
@@ -117,7 +151,7 @@ void WorkerMachine::DropOutdated(Version version) {
   if (next_ && next_->round < version) next_.reset();
   // Where late deltas count, what has begun to train goes on past the end of its round.
   const Version oldest = version - std::min<Version>(version, late_versions_max_);
-  if (work_ && work_->assignment.round < (work_->stage == Stage::kTraining ? oldest : version)) {
+  if (work_ && work_->assignment.round < (work_->stage >= Stage::kTraining ? oldest : version)) {
     CancelWorkInProgress(absl::StrCat("its round has closed, version ", version, " is current"));
   }
   push_.OnRoundClosed(oldest);

@@ -40,6 +40,8 @@ void LogProgress(const ProgressNumbers& numbers) {
       .Add("loss", numbers.loss)
       .Add("tokens_per_second", numbers.tokens_per_second)
       .Add("compute_share", numbers.compute_share);
+  if (numbers.bits_per_value > 0) line.Add("bits_per_value", numbers.bits_per_value);
+  if (numbers.snr_db) line.Add("snr_db", *numbers.snr_db);
   if (numbers.time_left) line.Add("left", ShortDuration(*numbers.time_left));
 }
 

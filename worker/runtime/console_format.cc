@@ -44,6 +44,8 @@ std::string LiveLine(const ProgressNumbers& numbers, int columns) {
   if (numbers.inner_steps_done > 0) absl::StrAppendFormat(&line, "  loss %.3f", numbers.loss);
   if (numbers.tokens_per_second > 0) absl::StrAppend(&line, "  ", ShortNumber(numbers.tokens_per_second), " tok/s");
   absl::StrAppendFormat(&line, "  computing %.0f%%", 100 * numbers.compute_share);
+  if (numbers.bits_per_value > 0) absl::StrAppendFormat(&line, "  sent %.2f bits", numbers.bits_per_value);
+  if (numbers.snr_db) absl::StrAppendFormat(&line, " %.1f dB", *numbers.snr_db);
   if (numbers.time_left) absl::StrAppend(&line, "  left ", ShortDuration(*numbers.time_left));
   return line.substr(0, static_cast<std::size_t>(std::max(0, columns)));
 }

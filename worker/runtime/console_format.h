@@ -17,7 +17,8 @@ std::string ShortDuration(absl::Duration duration);
 std::string ProgressBar(std::uint64_t done, std::uint64_t target, int width);
 
 // One line without a line feed, at most `columns` characters:
-// "round 12 training [#####.....] 13/25  loss 2.345  12.3k tok/s  computing 87%  left 3m12s"
+// "round 12 training [#####.....] 13/25  loss 2.345  12.3k tok/s  computing 87%  sent 1.61 bits 7.3 dB
+// left 3m12s" (bits a value of the last delta, and what its coding kept of it)
 std::string LiveLine(const ProgressNumbers& numbers, int columns);
 
 }  // namespace autoloco::worker

@@ -1,5 +1,7 @@
 #include "worker/runtime/engine.h"
 
+#include <algorithm>
+#include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -9,9 +11,19 @@
 #include "common/base/status_macros.h"
 #include "common/codec/delta_codec.h"
 #include "common/tensor/decoder.h"
+#include "common/tensor/difference.h"
 #include "common/tensor/finite.h"
 
 namespace autoloco::worker {
+namespace {
+
+void LogEncoded(Round round, const CodingReport& coding) {
+  Log line(LogLevel::kInfo, "delta_encoded");
+  line.Add("round", round).Add("bytes", coding.bytes).Add("bits_per_value", coding.bits_per_value());
+  if (coding.squared_error > 0) line.Add("snr_db", coding.snr_db());
+}
+
+}  // namespace
 
 Engine::Engine(EngineOptions options, TrainerFactory* factory, const Clock* clock, ProgressBoard* board,
                EventSink* sink)
@@ -36,10 +48,15 @@ void Engine::StartEvaluation(const Assignment& assignment) {
   pool_.Post([this, assignment] { Evaluate(assignment); });
 }
 
-void Engine::StartTraining(const Assignment& assignment, const Identity& owner) {
+void Engine::StartTraining(const Assignment& assignment) {
   AUTOLOCO_CHECK(!busy_.exchange(true));
   stop_.Reset();
-  pool_.Post([this, assignment, owner] { Train(assignment, owner); });
+  pool_.Post([this, assignment] { Train(assignment); });
+}
+
+void Engine::StartEncoding(const Assignment& assignment, const Identity& owner, bool previous_counts) {
+  AUTOLOCO_CHECK(!busy_.exchange(true));
+  pool_.Post([this, assignment, owner, previous_counts] { Encode(assignment, owner, previous_counts); });
 }
 
 std::shared_ptr<const EncodedDelta> Engine::delta() const {
@@ -68,23 +85,42 @@ EngineTools Engine::Tools() {
 
 void Engine::Prepare(const std::string& run_id) {
   absl::Status status = PrepareOrFail();
-  if (status.ok() && options_.state != nullptr) status = RestoreOptimizer(run_id);
+  if (status.ok()) status = AllocateBuffers();
+  if (status.ok() && options_.state != nullptr) status = RestoreState(run_id);
   End(Prepared{.status = std::move(status)});
 }
 
-// A state that cannot be used costs some warm-up of the moments, not the worker.
-absl::Status Engine::RestoreOptimizer(const std::string& run_id) {
-  AUTOLOCO_ASSIGN_OR_RETURN(first_moment_, FlatBuffer::Allocate(layout_.value_count()));
-  AUTOLOCO_ASSIGN_OR_RETURN(second_moment_, FlatBuffer::Allocate(layout_.value_count()));
-  const absl::StatusOr<std::uint64_t> steps =
-      options_.state->LoadOptimizer(run_id, layout_.hash(), first_moment_.values(), second_moment_.values());
+absl::Status Engine::AllocateBuffers() {
+  const std::uint64_t count = layout_.value_count();
+  AUTOLOCO_ASSIGN_OR_RETURN(base_, BaseBuffer::Allocate(count));
+  AUTOLOCO_ASSIGN_OR_RETURN(scratch_, FlatBuffer::Allocate(count));
+  if (!IsLossless(settings_.coding.codec)) {
+    AUTOLOCO_ASSIGN_OR_RETURN(residual_, FlatBuffer::Allocate(count));
+    AUTOLOCO_ASSIGN_OR_RETURN(next_residual_, FlatBuffer::Allocate(count));
+  }
+  if (options_.state != nullptr) {
+    AUTOLOCO_ASSIGN_OR_RETURN(first_moment_, FlatBuffer::Allocate(count));
+    AUTOLOCO_ASSIGN_OR_RETURN(second_moment_, FlatBuffer::Allocate(count));
+  }
+  return absl::OkStatus();
+}
+
+// A state that cannot be used costs some warm-up of the moments and what coding had lost, not the worker.
+absl::Status Engine::RestoreState(const std::string& run_id) {
+  const absl::StatusOr<std::uint64_t> steps = options_.state->Load(run_id, layout_.hash(),
+                                                                   {.first_moment = first_moment_.values(),
+                                                                    .second_moment = second_moment_.values(),
+                                                                    .residual = residual_.values(),
+                                                                    .next_residual = next_residual_.values()});
   if (steps.ok()) {
     AUTOLOCO_RETURN_IF_ERROR(trainer_->LoadOptimizerState(first_moment_.values(), second_moment_.values(), *steps));
     Log(LogLevel::kInfo, "optimizer_state_loaded").Add("steps", *steps);
-  } else {
-    Log(absl::IsNotFound(steps.status()) ? LogLevel::kInfo : LogLevel::kWarning, "optimizer_state_fresh")
-        .Add("reason", std::string(steps.status().message()));
+    return absl::OkStatus();
   }
+  std::ranges::fill(residual_.values(), 0.0F);
+  std::ranges::fill(next_residual_.values(), 0.0F);
+  Log(absl::IsNotFound(steps.status()) ? LogLevel::kInfo : LogLevel::kWarning, "optimizer_state_fresh")
+      .Add("reason", std::string(steps.status().message()));
   return absl::OkStatus();
 }
 
@@ -100,8 +136,6 @@ absl::Status Engine::PrepareOrFail() {
   AUTOLOCO_ASSIGN_OR_RETURN(layout_, MakeDecoderLayout(settings_.shape));
   const std::string difference = FirstDifference(layout_, trainer_->layout());
   if (!difference.empty()) return absl::InternalError(absl::StrCat("layout of the trainer: ", difference));
-  AUTOLOCO_ASSIGN_OR_RETURN(base_, FlatBuffer::Allocate(layout_.value_count()));
-  AUTOLOCO_ASSIGN_OR_RETURN(scratch_, FlatBuffer::Allocate(layout_.value_count()));
   Log(LogLevel::kInfo, "prepared")
       .Add("parameters", layout_.value_count())
       .Add("samples", dataset_->sample_count())
@@ -113,7 +147,7 @@ absl::Status Engine::PrepareOrFail() {
 
 absl::Status Engine::LoadBase() {
   if (loaded_) return absl::OkStatus();
-  AUTOLOCO_RETURN_IF_ERROR(trainer_->SetParameters(std::as_const(base_).values()));
+  AUTOLOCO_RETURN_IF_ERROR(trainer_->SetParameters(base_.values()));
   loaded_ = true;
   return absl::OkStatus();
 }
@@ -128,54 +162,79 @@ void Engine::Evaluate(const Assignment& assignment) {
   End(std::move(ended));
 }
 
-void Engine::Train(const Assignment& assignment, const Identity& owner) {
-  TrainingEnded ended{.round = assignment.round, .status = absl::OkStatus(), .non_finite = "", .digest = ""};
-  absl::StatusOr<std::shared_ptr<const EncodedDelta>> delta = TrainOrFail(assignment, &ended.non_finite);
-  ended.status = delta.status();
-  if (delta.ok() && ended.non_finite.empty()) {
-    ended.digest = (*delta)->digest;
-    const absl::Status saved = SaveState({.owner = owner, .assignment = assignment, .digest = ended.digest}, **delta);
+void Engine::Train(const Assignment& assignment) {
+  TrainingEnded ended{.round = assignment.round, .status = absl::OkStatus(), .non_finite = ""};
+  ended.status = TrainOrFail(assignment, &ended.non_finite);
+  End(std::move(ended));
+}
+
+absl::Status Engine::TrainOrFail(const Assignment& assignment, std::string* non_finite) {
+  AUTOLOCO_RETURN_IF_ERROR(LoadBase());
+  loaded_ = false;
+  AUTOLOCO_ASSIGN_OR_RETURN(report_, RunInterval(Tools(), assignment));
+  const std::span<float> values = scratch_.values();
+  AUTOLOCO_RETURN_IF_ERROR(trainer_->GetParameters(values));
+  if (!SubtractFrom(base_.values(), values)) *non_finite = std::string(CheckFinite(values, layout_, 0).message());
+  return absl::OkStatus();
+}
+
+void Engine::Encode(const Assignment& assignment, const Identity& owner, bool previous_counts) {
+  DeltaEncoded ended{.round = assignment.round, .status = absl::OkStatus(), .digest = ""};
+  if (previous_counts) std::swap(residual_, next_residual_);
+  auto delta = std::make_shared<EncodedDelta>();
+  CodingReport coding;
+  absl::StatusOr<std::string> payload = EncodeDelta(&coding);
+  ended.status = payload.status();
+  if (payload.ok()) {
+    delta->round = assignment.round;
+    delta->layout_hash = layout_.hash();
+    delta->codec = settings_.coding.codec;
+    delta->payload = *std::move(payload);
+    delta->digest = Digest128(std::as_bytes(std::span(delta->payload)));
+    delta->report = report_;
+    ended.digest = delta->digest;
+    LogEncoded(assignment.round, coding);
+    board_->DeltaEncoded(coding);
+    const absl::Status saved = SaveState({.owner = owner, .assignment = assignment, .digest = ended.digest}, *delta);
     if (!saved.ok()) {
       Log(LogLevel::kWarning, "state_not_saved")
           .Add("round", assignment.round)
           .Add("reason", std::string(saved.message()));
     }
     MutexLock lock(&mutex_);
-    delta_ = *std::move(delta);
+    delta_ = std::move(delta);
   }
   End(std::move(ended));
+}
+
+absl::StatusOr<std::string> Engine::EncodeDelta(CodingReport* report) {
+  const std::span<const float> values = std::as_const(scratch_).values();
+  if (residual_.size() == 0) return EncodeVector(values, settings_.coding, report);
+  BlockEncoder encoder(settings_.coding);
+  std::string payload;
+  for (std::uint64_t index = 0; index < BlockCount(values.size()); ++index) {
+    const std::uint64_t begin = index * kBlockValues;
+    const std::uint64_t count = BlockSize(values.size(), index);
+    AUTOLOCO_ASSIGN_OR_RETURN(
+        const CodingReport block,
+        encoder.EncodeWithResidual(static_cast<std::uint32_t>(index), values.subspan(begin, count),
+                                   std::as_const(residual_).values().subspan(begin, count),
+                                   next_residual_.values().subspan(begin, count), &payload));
+    *report += block;
+  }
+  return payload;
 }
 
 absl::Status Engine::SaveState(const HeldDelta& held, const EncodedDelta& delta) {
   if (options_.state == nullptr) return absl::OkStatus();
   AUTOLOCO_ASSIGN_OR_RETURN(const std::uint64_t steps,
                             trainer_->SaveOptimizerState(first_moment_.values(), second_moment_.values()));
-  return options_.state->Save(
-      held, delta, {.first_moment = first_moment_.values(), .second_moment = second_moment_.values(), .steps = steps});
-}
-
-// Null when the delta is not finite.
-absl::StatusOr<std::shared_ptr<const EncodedDelta>> Engine::TrainOrFail(const Assignment& assignment,
-                                                                        std::string* non_finite) {
-  AUTOLOCO_RETURN_IF_ERROR(LoadBase());
-  loaded_ = false;
-  auto delta = std::make_shared<EncodedDelta>();
-  AUTOLOCO_ASSIGN_OR_RETURN(delta->report, RunInterval(Tools(), assignment));
-  const std::span<float> values = scratch_.values();
-  AUTOLOCO_RETURN_IF_ERROR(trainer_->GetParameters(values));
-  const std::span<const float> base = std::as_const(base_).values();
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = base[i] - values[i];
-  const absl::Status finite = CheckFinite(values, layout_, 0);
-  if (!finite.ok()) {
-    *non_finite = std::string(finite.message());
-    return nullptr;
-  }
-  delta->round = assignment.round;
-  delta->layout_hash = layout_.hash();
-  delta->codec = settings_.coding.codec;
-  AUTOLOCO_ASSIGN_OR_RETURN(delta->payload, EncodeVector(values, settings_.coding, nullptr));
-  delta->digest = Digest128(std::as_bytes(std::span(delta->payload)));
-  return delta;
+  return options_.state->Save(held, delta,
+                              {.first_moment = first_moment_.values(),
+                               .second_moment = second_moment_.values(),
+                               .steps = steps,
+                               .residual = residual_.values(),
+                               .next_residual = next_residual_.values()});
 }
 
 }  // namespace autoloco::worker

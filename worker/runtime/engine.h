@@ -1,5 +1,8 @@
 // The training side of the worker: one thread that owns the trainer, the data and the base parameters, and does one job
 // after another. What comes of a job arrives as an event.
+//
+// Where the coding of deltas loses something, that is carried to the next delta (error feedback): what is sent is delta
+// + residual, and what is left of it becomes the residual if the delta counts. Until that is known both are kept.
 #ifndef AUTOLOCO_WORKER_RUNTIME_ENGINE_H_
 #define AUTOLOCO_WORKER_RUNTIME_ENGINE_H_
 
@@ -7,7 +10,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 
 #include "absl/status/status.h"
@@ -18,6 +20,7 @@
 #include "common/tensor/layout.h"
 #include "worker/core/types.h"
 #include "worker/data/dataset.h"
+#include "worker/runtime/base_buffer.h"
 #include "worker/runtime/interval_runner.h"
 #include "worker/runtime/ports.h"
 #include "worker/runtime/progress_board.h"
@@ -49,9 +52,13 @@ class Engine {
   void StartPrepare(const RunSettings& settings, const std::string& run_id);
   // Posts EvaluationEnded.
   void StartEvaluation(const Assignment& assignment);
-  // Posts TrainingEnded; when it is OK, delta() has the encoded delta, and it is saved as one of `owner`. A delta that
-  // could not be saved is sent all the same.
-  void StartTraining(const Assignment& assignment, const Identity& owner);
+  // Posts TrainingEnded; when it is OK and all is finite, the delta waits to be encoded.
+  void StartTraining(const Assignment& assignment);
+  // Posts DeltaEncoded; when it is OK, delta() has the delta of the interval trained last, and it is saved as one of
+  // `owner` with what this worker carries to the next interval. `previous_counts`: so does the delta encoded before.
+  // One that could not be saved is sent all the same. REQUIRES: the last training was of `assignment` and OK, and has
+  // not been encoded.
+  void StartEncoding(const Assignment& assignment, const Identity& owner, bool previous_counts);
   // The job under way ends before its next step.
   void Cancel() { stop_.cancel = true; }
   // The same; a training gives what it has when that is at least so many steps.
@@ -61,8 +68,10 @@ class Engine {
 
   // The base parameters. REQUIRES: Prepared was OK. Written by a pull while no job runs; BaseChanged says so
   // afterwards.
-  std::span<float> base() { return base_.values(); }
+  BaseBuffer* base() { return &base_; }
   void BaseChanged() { loaded_ = false; }
+  // REQUIRES: StartPrepare was called.
+  const RunSettings& settings() const { return settings_; }
   // REQUIRES: Prepared was OK.
   const Layout& layout() const { return layout_; }
   std::uint64_t data_samples() const { return dataset_->sample_count(); }
@@ -75,13 +84,15 @@ class Engine {
  private:
   void Prepare(const std::string& run_id);
   void Evaluate(const Assignment& assignment);
-  void Train(const Assignment& assignment, const Identity& owner);
+  void Train(const Assignment& assignment);
+  void Encode(const Assignment& assignment, const Identity& owner, bool previous_counts);
   absl::Status PrepareOrFail();
-  absl::Status RestoreOptimizer(const std::string& run_id);
+  absl::Status AllocateBuffers();
+  absl::Status RestoreState(const std::string& run_id);
   absl::Status SaveState(const HeldDelta& held, const EncodedDelta& delta);
   absl::Status LoadBase();
-  absl::StatusOr<std::shared_ptr<const EncodedDelta>> TrainOrFail(const Assignment& assignment,
-                                                                  std::string* non_finite);
+  absl::Status TrainOrFail(const Assignment& assignment, std::string* non_finite);
+  absl::StatusOr<std::string> EncodeDelta(CodingReport* report);
   EngineTools Tools();
   // The job has ended: says so after the engine counts as idle.
   void End(Event event);
@@ -97,10 +108,15 @@ class Engine {
   Layout layout_;
   std::unique_ptr<Dataset> dataset_;
 
-  std::unique_ptr<Trainer> trainer_;  // engine's thread
-  FlatBuffer base_;
-  FlatBuffer scratch_;                       // engine's thread: parameters after the interval, then the delta
-  FlatBuffer first_moment_, second_moment_;  // engine's thread: on their way to the disk; empty where nothing is saved
+  BaseBuffer base_;
+
+  // The engine's thread's.
+  std::unique_ptr<Trainer> trainer_;
+  FlatBuffer scratch_;                       // parameters after the interval, then the delta
+  IntervalReport report_;                    // of it
+  FlatBuffer residual_;                      // that the delta encoded last has carried; empty: the coding loses nothing
+  FlatBuffer next_residual_;                 // what that delta has left
+  FlatBuffer first_moment_, second_moment_;  // on their way to the disk; empty where nothing is saved
 
   std::atomic<bool> loaded_{false};  // the trainer holds the base
   StopSignal stop_;

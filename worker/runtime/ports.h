@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 
 #include "common/base/ids.h"
@@ -14,6 +13,7 @@
 #include "common/tensor/layout.h"
 #include "worker/core/events.h"
 #include "worker/core/types.h"
+#include "worker/runtime/base_buffer.h"
 #include "worker/runtime/run_settings.h"
 
 namespace autoloco::worker {
@@ -50,12 +50,11 @@ struct ProgressReport {
 
 struct PullJob {
   Ticket ticket = 0;
-  Identity identity;
-  std::optional<Version> version;  // none: whichever is current
-  std::string held_digest;         // parameters with this digest are not transferred
-  bool probe = false;              // other parameters are not transferred either
+  Identity identity = {};
+  bool probe = false;  // nothing is transferred
   std::uint64_t layout_hash = 0;
-  std::span<float> base;  // written unless probe; borrowed until PullEnded
+  Codec broadcast = Codec::kFp32;  // how broadcasts are coded
+  BaseBuffer* base = nullptr;      // says what is held; written unless probe; borrowed until PullEnded
 };
 
 // A delta, encoded once and sent as often as it takes.

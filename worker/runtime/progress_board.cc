@@ -42,6 +42,13 @@ void ProgressBoard::StepDone(const StepRecord& step) {
                                    : numbers_.tokens_per_second + kWeight * (speed - numbers_.tokens_per_second);
 }
 
+void ProgressBoard::DeltaEncoded(const CodingReport& coding) {
+  MutexLock lock(&mutex_);
+  numbers_.bits_per_value = coding.bits_per_value();
+  numbers_.snr_db.reset();
+  if (coding.squared_error > 0) numbers_.snr_db = coding.snr_db();
+}
+
 void ProgressBoard::Computed(absl::Duration duration) {
   MutexLock lock(&mutex_);
   computed_ += duration;

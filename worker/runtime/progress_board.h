@@ -9,6 +9,7 @@
 #include "common/base/clock.h"
 #include "common/base/ids.h"
 #include "common/base/mutex.h"
+#include "common/codec/codec.h"
 #include "worker/core/types.h"
 #include "worker/runtime/interval_statistics.h"
 
@@ -24,6 +25,8 @@ struct ProgressNumbers {
   double loss = 0;                          // last inner step
   double tokens_per_second = 0;             // moving average over about 16 steps
   double compute_share = 0;                 // of wall time since the engine was ready
+  double bits_per_value = 0;                // of the last encoded delta; 0: none yet
+  std::optional<double> snr_db = std::nullopt;  // of its coding; none: lossless
   std::optional<absl::Duration> time_left;  // of the run, at the pace since this worker's first step
 };
 
@@ -37,6 +40,7 @@ class ProgressBoard {
   void SetPhase(WorkerPhase phase);
   void IntervalBegan(const Assignment& assignment);
   void StepDone(const StepRecord& step);
+  void DeltaEncoded(const CodingReport& coding);
   // Time spent on evaluation.
   void Computed(absl::Duration duration);
 

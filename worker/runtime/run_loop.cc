@@ -54,7 +54,7 @@ int RunLoop::Run(Engine* engine, ServerConnection* connection) {
   Event event = TimerFired{};
   while (true) {
     if (const auto* pulled = std::get_if<PullEnded>(&event)) {
-      if (pulled->status.ok() && !pulled->differs) engine_->BaseChanged();
+      if (!pulled->probe) engine_->BaseChanged();
     }
     effects.clear();
     machine_.Step(clock_->Now(), event, &effects);
@@ -106,10 +106,9 @@ void RunLoop::Do(const Prepare& effect) {
 void RunLoop::Do(const StartPull& effect) {
   connection_->StartPull({.ticket = effect.ticket,
                           .identity = effect.identity,
-                          .version = effect.version,
-                          .held_digest = effect.held_digest,
                           .probe = effect.probe,
                           .layout_hash = engine_->layout().hash(),
+                          .broadcast = engine_->settings().broadcast.codec,
                           .base = engine_->base()});
 }
 
@@ -117,11 +116,15 @@ void RunLoop::Do(const CancelPull& effect) { connection_->CancelPull(effect.tick
 
 void RunLoop::Do(const StartEvaluation& effect) { engine_->StartEvaluation(effect.assignment); }
 
-void RunLoop::Do(const StartTraining& effect) { engine_->StartTraining(effect.assignment, effect.identity); }
+void RunLoop::Do(const StartTraining& effect) { engine_->StartTraining(effect.assignment); }
 
 void RunLoop::Do(const CancelWork&) { engine_->Cancel(); }
 
 void RunLoop::Do(const EndTrainingEarly& effect) { engine_->EndTrainingEarly(effect.steps_min); }
+
+void RunLoop::Do(const StartEncoding& effect) {
+  engine_->StartEncoding(effect.assignment, effect.identity, effect.previous_counts);
+}
 
 void RunLoop::Do(const StartPush& effect) {
   std::shared_ptr<const EncodedDelta> delta = engine_->delta();

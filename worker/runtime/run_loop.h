@@ -48,6 +48,7 @@ class RunLoop final : public EventSink {
   void Do(const StartTraining& effect);
   void Do(const CancelWork& effect);
   void Do(const EndTrainingEarly& effect);
+  void Do(const StartEncoding& effect);
   void Do(const StartPush& effect);
   void Do(const AskPushStatus& effect);
   void Do(const CancelPush& effect);

@@ -21,7 +21,8 @@ struct RunSettings {
   std::uint32_t batch_size = 1;
   double held_out_fraction = 0;
   std::uint32_t evaluation_windows = 0;
-  Coding coding;  // of deltas
+  Coding coding;     // of deltas
+  Coding broadcast;  // of what the server sends of a new version; lossless: whole parameters
   bool strict = false;
 
   bool operator==(const RunSettings&) const = default;

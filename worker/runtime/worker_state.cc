@@ -1,6 +1,8 @@
 #include "worker/runtime/worker_state.h"
 
+#include <algorithm>
 #include <cstring>
+#include <initializer_list>
 #include <map>
 #include <utility>
 #include <vector>
@@ -18,9 +20,11 @@ namespace autoloco::worker {
 namespace {
 
 constexpr char kFile[] = "interval.safetensors";
-constexpr char kVersion[] = "1";
+constexpr char kVersion[] = "2";
 constexpr char kFirstMoment[] = "exp_avg";
 constexpr char kSecondMoment[] = "exp_avg_sq";
+constexpr char kResidual[] = "residual";
+constexpr char kNextResidual[] = "next_residual";
 constexpr char kDelta[] = "delta";
 constexpr char kDigestKey[] = "fields_digest";  // of all other fields
 
@@ -34,10 +38,9 @@ std::string DigestOf(const Fields& fields) {
   return Digest128(std::as_bytes(std::span(text)));
 }
 
-std::string DigestOf(std::span<const std::byte> first_moment, std::span<const std::byte> second_moment) {
+std::string DigestOf(std::initializer_list<std::span<const std::byte>> tensors) {
   Digest128Stream stream;
-  stream.Update(first_moment);
-  stream.Update(second_moment);
+  for (const std::span<const std::byte> tensor : tensors) stream.Update(tensor);
   return stream.Finish();
 }
 
@@ -89,6 +92,8 @@ struct Header {
   IntervalReport report;
   std::uint64_t optimizer_steps = 0;
   std::string optimizer_digest;
+  std::uint64_t residual_values = 0;
+  std::string residual_digest;
 };
 
 template <typename FieldVisitor>
@@ -120,6 +125,8 @@ void VisitFields(FieldVisitor&& visitor, Header& header) {
   visitor.Field("step_seconds_mean", report.step_seconds_mean);
   visitor.Field("optimizer_steps", header.optimizer_steps);
   visitor.Field("optimizer_digest", header.optimizer_digest);
+  visitor.Field("residual_values", header.residual_values);
+  visitor.Field("residual_digest", header.residual_digest);
 }
 
 absl::StatusOr<Header> ReadHeader(const Fields& fields, const std::string& worker) {
@@ -171,21 +178,41 @@ absl::StatusOr<SavedDelta> ReadDelta(const SafetensorsFile& file, const std::str
   return SavedDelta{.held = header.held, .encoded = std::move(encoded)};
 }
 
-absl::StatusOr<std::uint64_t> ReadOptimizer(const SafetensorsFile& file, const Header& header,
-                                            std::uint64_t layout_hash, std::span<float> first_moment,
-                                            std::span<float> second_moment) {
+void Copy(std::span<const std::byte> bytes, std::span<float> values) {
+  if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
+}
+
+absl::Status ReadResiduals(const SafetensorsFile& file, const Header& header, const CarriedBuffers& buffers) {
+  if (buffers.residual.empty()) return absl::OkStatus();
+  if (header.residual_values == 0) {
+    std::ranges::fill(buffers.residual, 0.0F);
+    std::ranges::fill(buffers.next_residual, 0.0F);
+    return absl::OkStatus();
+  }
+  AUTOLOCO_ASSIGN_OR_RETURN(const auto residual, Words(file, kResidual, buffers.residual.size()));
+  AUTOLOCO_ASSIGN_OR_RETURN(const auto next, Words(file, kNextResidual, buffers.next_residual.size()));
+  if (DigestOf({residual, next}) != header.residual_digest) {
+    return absl::DataLossError("the residuals do not have their digest");
+  }
+  Copy(residual, buffers.residual);
+  Copy(next, buffers.next_residual);
+  return absl::OkStatus();
+}
+
+absl::Status ReadState(const SafetensorsFile& file, const Header& header, std::uint64_t layout_hash,
+                       const CarriedBuffers& buffers) {
   if (header.layout_hash != layout_hash) {
     return absl::InvalidArgumentError(
         absl::StrCat("layout hash: want ", layout_hash, ", the state has ", header.layout_hash));
   }
-  AUTOLOCO_ASSIGN_OR_RETURN(const auto first, Words(file, kFirstMoment, first_moment.size()));
-  AUTOLOCO_ASSIGN_OR_RETURN(const auto second, Words(file, kSecondMoment, second_moment.size()));
-  if (DigestOf(first, second) != header.optimizer_digest) {
+  AUTOLOCO_ASSIGN_OR_RETURN(const auto first, Words(file, kFirstMoment, buffers.first_moment.size()));
+  AUTOLOCO_ASSIGN_OR_RETURN(const auto second, Words(file, kSecondMoment, buffers.second_moment.size()));
+  if (DigestOf({first, second}) != header.optimizer_digest) {
     return absl::DataLossError("the optimizer's state does not have its digest");
   }
-  if (!first.empty()) std::memcpy(first_moment.data(), first.data(), first.size());
-  if (!second.empty()) std::memcpy(second_moment.data(), second.data(), second.size());
-  return header.optimizer_steps;
+  Copy(first, buffers.first_moment);
+  Copy(second, buffers.second_moment);
+  return ReadResiduals(file, header, buffers);
 }
 
 }  // namespace
@@ -212,22 +239,20 @@ std::optional<SavedDelta> WorkerState::LoadDelta() const {
   return std::nullopt;
 }
 
-absl::StatusOr<std::uint64_t> WorkerState::LoadOptimizer(const std::string& run_id, std::uint64_t layout_hash,
-                                                         std::span<float> first_moment,
-                                                         std::span<float> second_moment) const {
+absl::StatusOr<std::uint64_t> WorkerState::Load(const std::string& run_id, std::uint64_t layout_hash,
+                                                const CarriedBuffers& buffers) const {
   AUTOLOCO_ASSIGN_OR_RETURN(const SafetensorsFile file, SafetensorsFile::Open(path_));
   const absl::StatusOr<Header> header = ReadHeader(file.metadata(), worker_);
   if (!header.ok()) return Named(path_, header.status());
   if (header->held.owner.run_id != run_id) {
     return absl::NotFoundError(absl::StrCat(path_, ": it is of run ", header->held.owner.run_id));
   }
-  absl::StatusOr<std::uint64_t> steps = ReadOptimizer(file, *header, layout_hash, first_moment, second_moment);
-  if (!steps.ok()) return Named(path_, steps.status());
-  return steps;
+  const absl::Status read = ReadState(file, *header, layout_hash, buffers);
+  if (!read.ok()) return Named(path_, read);
+  return header->optimizer_steps;
 }
 
-absl::Status WorkerState::Save(const HeldDelta& held, const EncodedDelta& encoded,
-                               const OptimizerView& optimizer) const {
+absl::Status WorkerState::Save(const HeldDelta& held, const EncodedDelta& encoded, const CarriedState& state) const {
   AUTOLOCO_CHECK(held.digest == encoded.digest);
   std::vector<float> payload((encoded.payload.size() + sizeof(float) - 1) / sizeof(float));
   std::memcpy(payload.data(), encoded.payload.data(), encoded.payload.size());
@@ -238,13 +263,17 @@ absl::Status WorkerState::Save(const HeldDelta& held, const EncodedDelta& encode
   header.layout_hash = encoded.layout_hash;
   header.codec = static_cast<std::uint32_t>(encoded.codec);
   header.report = encoded.report;
-  header.optimizer_steps = optimizer.steps;
-  header.optimizer_digest = DigestOf(std::as_bytes(optimizer.first_moment), std::as_bytes(optimizer.second_moment));
+  header.optimizer_steps = state.steps;
+  header.optimizer_digest = DigestOf({std::as_bytes(state.first_moment), std::as_bytes(state.second_moment)});
+  header.residual_values = state.residual.size();
+  header.residual_digest = DigestOf({std::as_bytes(state.residual), std::as_bytes(state.next_residual)});
   Fields fields;
   VisitFields(FieldWriter(&fields), header);
   fields[kDigestKey] = DigestOf(fields);
-  const TensorValues tensors[] = {{kFirstMoment, {optimizer.first_moment.size()}, optimizer.first_moment},
-                                  {kSecondMoment, {optimizer.second_moment.size()}, optimizer.second_moment},
+  const TensorValues tensors[] = {{kFirstMoment, {state.first_moment.size()}, state.first_moment},
+                                  {kSecondMoment, {state.second_moment.size()}, state.second_moment},
+                                  {kResidual, {state.residual.size()}, state.residual},
+                                  {kNextResidual, {state.next_residual.size()}, state.next_residual},
                                   {kDelta, {payload.size()}, payload}};
   return WriteSafetensors(path_, tensors, fields);
 }

@@ -78,6 +78,16 @@ TEST(FileTest, AWriterAppendsPiecesAndCanMove) {
   EXPECT_EQ(ReadFile(folder.File("x"), 10).value(), "one two");
 }
 
+TEST(FileTest, AWriterWritesAnywhere) {
+  const TempFolder folder;
+  auto writer = AtomicFileWriter::Create(folder.File("x"));
+  ASSERT_TRUE(writer.ok());
+  ASSERT_TRUE(writer->WriteAt(4, Bytes("two")).ok());
+  ASSERT_TRUE(writer->Append(Bytes("one")).ok());
+  ASSERT_TRUE(writer->Commit().ok());
+  EXPECT_EQ(ReadFile(folder.File("x"), 10).value(), std::string("one\0two", 7));
+}
+
 TEST(FileTest, ALeftOverTemporaryFileIsOverwritten) {
   const TempFolder folder;
   ASSERT_TRUE(WriteFileAtomically(folder.File("x.tmp"), "left over from a crash, longer").ok());

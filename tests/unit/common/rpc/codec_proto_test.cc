@@ -13,6 +13,14 @@ v1::CodecConfig Config(v1::CodecConfig::Delta delta, double step) {
   return config;
 }
 
+// The other direction has settings of its own.
+v1::CodecConfig BroadcastConfig(v1::CodecConfig::Delta broadcast, double step) {
+  v1::CodecConfig config = Config(v1::CodecConfig::DELTA_INT8, 2);
+  config.set_broadcast(broadcast);
+  config.set_broadcast_step(step);
+  return config;
+}
+
 TEST(CodecProtoTest, EverySettingIsACodingAndBack) {
   const struct {
     v1::CodecConfig::Delta delta;
@@ -25,17 +33,21 @@ TEST(CodecProtoTest, EverySettingIsACodingAndBack) {
   for (const auto& c : cases) {
     EXPECT_EQ(ToCoding(Config(c.delta, c.step)), (Coding{.codec = c.codec, .step = c.step, .zstd_level = 3}));
     EXPECT_EQ(ToCodec(Config(c.delta, c.step)), c.codec);
+    EXPECT_EQ(ToBroadcastCoding(BroadcastConfig(c.delta, c.step)),
+              (Coding{.codec = c.codec, .step = c.step, .zstd_level = 3}));
     EXPECT_EQ(ToProto(c.codec), c.delta);
   }
 }
 
 // The range of the setting is that of the encoder.
 TEST(CodecProtoTest, StepsOfTheSettingAreStepsOfTheCodec) {
-  const auto* field = v1::CodecConfig::descriptor()->FindFieldByName("step");
-  const auto& setting = field->options().GetExtension(v1::setting);
-  EXPECT_EQ(setting.min(), kStepMin);
-  EXPECT_EQ(setting.max(), kStepMax);
-  EXPECT_EQ(std::stod(setting.default_()), kStepDefault);
+  for (const char* name : {"step", "broadcast_step"}) {
+    const auto* field = v1::CodecConfig::descriptor()->FindFieldByName(name);
+    const auto& setting = field->options().GetExtension(v1::setting);
+    EXPECT_EQ(setting.min(), kStepMin);
+    EXPECT_EQ(setting.max(), kStepMax);
+    EXPECT_EQ(std::stod(setting.default_()), kStepDefault);
+  }
 }
 
 }  // namespace

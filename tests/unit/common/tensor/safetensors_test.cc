@@ -55,6 +55,21 @@ TEST_F(SafetensorsTest, WritesTheFormatToTheByte) {
   EXPECT_FALSE(std::filesystem::exists(path_ + ".tmp"));
 }
 
+TEST_F(SafetensorsTest, PiecesInAnyOrderGiveTheSameFile) {
+  const std::vector<float> values = {1, 2, 3, 4, 5, 6, 7};
+  ASSERT_TRUE(SaveParameters(folder_.File("whole"), TwoTensors(), values, {{"step", "7"}}).ok());
+  auto writer = SafetensorsWriter::Create(path_, TensorShapes(TwoTensors()), {{"step", "7"}});
+  ASSERT_TRUE(writer.ok()) << writer.status();
+  const std::span<const float> span(values);
+  ASSERT_TRUE(writer->Write(4, span.subspan(4)).ok());
+  ASSERT_TRUE(writer->Write(0, span.subspan(0, 1)).ok());
+  ASSERT_TRUE(writer->Write(1, span.subspan(1, 3)).ok());
+  ASSERT_TRUE(writer->Write(7, {}).ok());
+  EXPECT_FALSE(std::filesystem::exists(path_));
+  ASSERT_TRUE(writer->Commit().ok());
+  EXPECT_EQ(ReadFile(path_, 1000).value(), ReadFile(folder_.File("whole"), 1000).value());
+}
+
 TEST_F(SafetensorsTest, ReadsBackWhatItWrote) {
   std::vector<float> values = {1, -2, 3e-45f, 0.0f, -0.0f, std::nanf(""), 7};
   values[3] = INFINITY;

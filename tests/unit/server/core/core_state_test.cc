@@ -6,6 +6,8 @@
 #include <set>
 #include <string>
 
+#include "absl/strings/str_cat.h"
+
 namespace autoloco::server {
 namespace {
 
@@ -32,6 +34,7 @@ RoundCommittedRecord Committed(Round round) {
   RoundCommittedRecord record;
   record.round = round;
   record.record.round = round;
+  record.record.view_digest = absl::StrCat("view ", round + 1);
   return record;
 }
 
@@ -138,9 +141,9 @@ TEST(CoreState, ACheckpointAloneIsAState) {
 }
 
 TEST(CoreState, RecordsHaveNamesOfTheirOwn) {
-  const Record records[] = {RunRecord(),          MemberRecord(),      MemberForgottenRecord(), RoundOpenedRecord(),
-                            EntryRecord(),        PushRecord(),        RoundDecidedRecord(),    RoundCommittedRecord(),
-                            RoundAbortedRecord(), RunEvaluatedRecord(), EvaluationRecord(),     CheckpointRecord(),
+  const Record records[] = {RunRecord(),          MemberRecord(),       MemberForgottenRecord(), RoundOpenedRecord(),
+                            EntryRecord(),        PushRecord(),         RoundDecidedRecord(),    RoundCommittedRecord(),
+                            RoundAbortedRecord(), RunEvaluatedRecord(), EvaluationRecord(),      CheckpointRecord(),
                             LeaseRecord(),        LedgerRecord()};
   std::set<std::string> names;
   for (const Record& record : records) names.insert(RecordName(record));

@@ -290,6 +290,25 @@ TEST_F(RoundMachineElasticTest, NobodyWaitsForLateWorkAndItEndsAtItsLimit) {
   EXPECT_EQ(LastOutcome(), PushOutcome::kStale);
 }
 
+TEST_F(RoundMachineElasticTest, ALateDeltaThatWasOnItsWayWhenItsWorkerLeftIsBookedAsApplied) {
+  CoreConfig config = ElasticConfig();
+  config.late.apply = true;
+  Start(config, {"a", "b", "c", "d"});
+  script_->Advance(absl::Seconds(10));
+  for (const char* name : {"a", "b", "c"}) Push(name);
+  script_->RunTimers(absl::Seconds(1));
+  script_->Commit();
+  const Ticket ticket = script_->OpenPush("d", 0, "d", 20);
+  script_->Say(EvictAsked{900, "d", false});
+  script_->Say(PushVerified{ticket, absl::OkStatus(), true, ""});
+  EXPECT_EQ(LastOutcome(), PushOutcome::kAccepted);
+  for (const char* name : {"a", "b", "c"}) Push(name);
+  script_->Commit();
+  EXPECT_EQ(script_->Last<RoundCommitted>()->applied, 4u);
+  EXPECT_EQ(script_->Status().ledger.applied, 7u * 200);
+  EXPECT_EQ(script_->Status().ledger.lost, 0u);
+}
+
 TEST_F(RoundMachineElasticTest, LateWorkOfALostWorkerIsGone) {
   CoreConfig config = ElasticConfig();
   config.late.apply = true;
@@ -334,6 +353,28 @@ TEST_F(RoundMachineElasticTest, EvictionNeedsAName) {
   EXPECT_EQ(script_->Last<AnswerEvict>()->status.code(), absl::StatusCode::kNotFound);
   script_->Say(EvictAsked{901, "a", true});
   EXPECT_EQ(script_->Last<AnswerEvict>()->status.code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(RoundMachineElasticTest, SpeedsSurviveARestart) {
+  Start(ElasticConfig(), {"a", "b", "c", "d"});
+  script_->Advance(absl::Seconds(20));
+  for (const char* name : {"a", "b", "c"}) Push(name, 1);
+  script_->Advance(absl::Seconds(60));
+  Push("d", 4);
+  script_->Commit();
+  ASSERT_EQ(script_->AssignmentOf("d").inner_steps, 5u);
+  for (const char* name : {"a", "b", "c", "d"}) Push(name, 0);  // says nothing of speed
+  ASSERT_TRUE(script_->CommitAsked());
+  CoreScript after(ElasticConfig(), script_->StateAfter(script_->records().size()), *script_);
+  EXPECT_EQ(after.Status().workers[3].step_seconds, 4);
+  for (const char* name : {"a", "b", "c", "d"}) after.Reconnect(name);
+  after.Commit();
+  for (const char* name : {"a", "b", "c"}) EXPECT_EQ(after.AssignmentOf(name).inner_steps, 20u);
+  EXPECT_EQ(after.AssignmentOf("d").inner_steps, 5u);
+  // Nor does a new life of the worker begin without.
+  after.Hello("d");
+  after.Ready("d");
+  EXPECT_EQ(after.machine().DurableState().members.at("d").step_seconds, 4);
 }
 
 // What came before the restart has no time any more: those that reconnect are not cut off by it.

@@ -18,7 +18,7 @@ namespace {
 // 400 steps of cosine from 0.01 to 0.001, H_ref 5, three calibration rounds, checkpoints after every round.
 CoreConfig AutolocoConfig() {
   CoreConfig config = SmallConfig();
-  config.evaluate = false;
+  config.evaluation_windows = 0;
   config.min_workers = 2;
   config.checkpoint_every_rounds = 1;
   config.tokens_per_sample = 10;

@@ -307,23 +307,5 @@ TEST_F(Pushes, OutcomesAreKeptForABoundedNumberOfRounds) {
   EXPECT_NE(reg.Find({{"a", 1}, 99, 0}), nullptr);
 }
 
-TEST_F(Pushes, PullsServeTheCurrentVersionOnly) {
-  script_.Say(PullOpened{7, script_.SenderOf("a"), true, 0});
-  ASSERT_TRUE(script_.Last<ServePull>());
-  EXPECT_EQ(script_.Last<ServePull>()->version, 0u);
-  script_.Say(PullOpened{8, script_.SenderOf("a"), false, 1});
-  EXPECT_EQ(script_.Last<RefusePull>()->status.code(), absl::StatusCode::kInvalidArgument);
-  script_.Push("a");
-  script_.Push("b");
-  script_.Commit();
-  script_.Say(PullOpened{9, script_.SenderOf("a"), false, 0});
-  EXPECT_EQ(script_.Last<RefusePull>()->ticket, 9u);
-  EXPECT_EQ(script_.Last<RefusePull>()->status.code(), absl::StatusCode::kAborted);
-  Sender stranger = script_.SenderOf("a");
-  stranger.worker.incarnation = 77;
-  script_.Say(PullOpened{10, stranger, true, 0});
-  EXPECT_EQ(script_.Last<RefusePull>()->status.code(), absl::StatusCode::kFailedPrecondition);
-}
-
 }  // namespace
 }  // namespace autoloco::server

@@ -185,7 +185,7 @@ TEST(Restart, NothingIsSeenBeforeItIsDurable) {
   script.Push("a", "first");
   EXPECT_TRUE(script.Last<AdmitPush>()) << "bytes may come meanwhile";
   EXPECT_FALSE(script.Last<AnswerPush>());
-  script.Say(PullOpened{900, script.SenderOf("a"), true, 0});
+  script.Say(PullOpened{900, script.SenderOf("a")});
   EXPECT_FALSE(script.Last<ServePull>());
   script.Push("a", "first");
   EXPECT_FALSE(script.Last<AnswerPush>()) << "nor is it said again";
@@ -208,7 +208,7 @@ TEST(Restart, WhatChangesNothingDurableDoesNotWait) {
   script.HoldRecordsAfter(script.records().size());
   script.Say(ProgressReceived{script.SessionOf("a"), script.SenderOf("a"), {}});
   script.Say(WorkerHeard{script.SenderOf("a")});
-  script.Say(PullOpened{900, script.SenderOf("a"), true, 0});
+  script.Say(PullOpened{900, script.SenderOf("a")});
   EXPECT_TRUE(script.Last<ServePull>());
 }
 
@@ -373,7 +373,7 @@ TEST(RestartStrict, ASuccessorThatBecameReadyDuringTheShutdownTakesItsIntervalOv
   before.Join("b");
   const Assignment interval = before.AssignmentOf("b");
   before.Hello("b");
-  before.Say(PullOpened{.ticket = 900, .sender = before.SenderOf("b"), .current = true, .version = 0});
+  before.Say(PullOpened{.ticket = 900, .sender = before.SenderOf("b")});
   before.Say(ShutdownRequested{"SIGTERM"});
   before.Ready("b");
   EXPECT_EQ(before.Decided(Reason::kReassigned), 0);

@@ -136,7 +136,7 @@ TEST(Sessions, TheFirstWordOfANewLifeFencesTheOldOneOut) {
   script.Clear();
   script.Say(HelloReceived{60, {"", {"a", 0}}, 1});
   script.Say(HelloReceived{61, {"", {"a", 0}}, 1});
-  PullOpened pull{.ticket = 70, .sender = script.SenderOf("a"), .current = true, .version = 0};
+  PullOpened pull{.ticket = 70, .sender = script.SenderOf("a")};
   pull.sender.worker.incarnation = 3;
   script.Say(pull);
   EXPECT_TRUE(script.Last<ServePull>());
@@ -218,9 +218,7 @@ class HeldDeltas : public testing::Test {
     push.report.tokens = 10;
     return push;
   }
-  void Ready() {
-    script_.Say(ReadyReceived{50, Now(), SmallLayout(), 0, 1000, 7});
-  }
+  void Ready() { script_.Say(ReadyReceived{50, Now(), SmallLayout(), 0, 1000, 7}); }
   CoreScript script_;
   Sender former_;
 };

@@ -5,6 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
 
 #include "tests/support/core_script.h"
 
@@ -22,7 +25,7 @@ void PlayRound(CoreScript* script, const std::vector<std::string>& names) {
 
 CoreConfig WithoutEvaluation() {
   CoreConfig config = SmallConfig();
-  config.evaluate = false;
+  config.evaluation_windows = 0;
   return config;
 }
 
@@ -232,19 +235,80 @@ TEST(RoundMachine, TheLastVersionIsEvaluatedBeforeTheEnd) {
   EXPECT_EQ(script.Last<RunFinished>()->exit_code, 0);
 }
 
-TEST(RoundMachine, ALossThatIsNotFiniteIsSeenAndHoldsNobodyUp) {
+TEST(RoundMachine, APartThatNoWorkerCanHaveEvaluatedDoesNotCount) {
+  struct Case {
+    double loss_sum;
+    std::uint64_t tokens;
+    const char* why;
+  };
+  const double infinite = std::numeric_limits<double>::infinity();
+  CoreConfig config = SmallConfig();
+  config.evaluation_windows = 5;  // 3 of them a's, 2 b's
+  config.tokens_per_sample = 4;
+  for (const Case& one : std::vector<Case>{{std::nan(""), 2, "want 0 to 100 nats, got nan"},
+                                           {infinite, 2, "got inf"},
+                                           {-0.5, 2, "got -0.5"},
+                                           {100.5, 2, "got 100.5"},
+                                           {1, 0, "over 0 tokens"},
+                                           {1, 13, "at most 12, got 13"}}) {
+    CoreScript script(config);
+    script.Join("a");
+    script.Join("b");
+    script.Evaluate("a", one.loss_sum, one.tokens);
+    ASSERT_EQ(script.Decided(Reason::kEvaluationRefused), 1) << one.why;
+    EXPECT_THAT(script.Last<Decision>()->text, HasSubstr(one.why));
+    EXPECT_EQ(script.Last<Decision>()->worker.name, "a");
+    script.Evaluate("a", 2, 2);  // one part a worker
+    script.Evaluate("b", 6, 8);
+    ASSERT_TRUE(script.Last<EvaluationReady>()) << one.why;
+    EXPECT_EQ(script.Last<EvaluationReady>()->point, (EvaluationPoint{0, 0, 0.75, 8}));
+    EXPECT_EQ(script.Status().evaluations.size(), 1u);
+  }
+}
+
+TEST(RoundMachine, TheLargestPartCounts) {
+  CoreConfig config = SmallConfig();
+  config.evaluation_windows = 5;
+  config.tokens_per_sample = 4;
+  CoreScript script(config);
+  script.Join("a");
+  script.Join("b");
+  script.Evaluate("a", 600, 12);
+  script.Evaluate("b", 400, 8);
+  EXPECT_EQ(script.Last<EvaluationReady>()->point.loss, 50.0);
+}
+
+TEST(RoundMachine, AVersionWithoutAPartThatCountsIsReportedAndHoldsNobodyUp) {
   CoreConfig config = SmallConfig();
   config.interval.total_inner_steps = 5;
   CoreScript script(config);
   script.Join("a");
   script.Join("b");
   PlayRound(&script, {"a", "b"});
+  EXPECT_EQ(script.Decided(Reason::kNotEvaluated), 1) << "version 0, of which no part came";
+  script.Clear();
   script.Evaluate("a", std::nan(""), 2);
-  script.Evaluate("b", 1, 2);
-  EXPECT_TRUE(std::isnan(script.Last<EvaluationReady>()->point.loss));
+  script.Evaluate("b", std::nan(""), 2);
+  EXPECT_FALSE(script.Last<EvaluationReady>());
+  EXPECT_EQ(script.Decided(Reason::kEvaluationRefused), 2);
+  EXPECT_EQ(script.Decided(Reason::kNotEvaluated), 1);
   EXPECT_TRUE(script.Status().evaluations.empty());
   script.Checkpoint();
   EXPECT_TRUE(script.Last<RunFinished>());
+}
+
+TEST(RoundMachine, OnlyWhoWasGivenAPartIsHeard) {
+  CoreConfig config = SmallConfig();
+  CoreScript script(config);
+  script.Join("a");
+  script.Join("b");
+  script.Evaluate("a", 30, 10);
+  ProgressReceived other{script.Join("c"), script.SenderOf("c"), {}};
+  other.progress.evaluation = EvaluationPart{0, 1000, 100};
+  script.Say(other);
+  EXPECT_FALSE(script.Last<EvaluationReady>());
+  script.Evaluate("b", 10, 10);
+  EXPECT_EQ(script.Last<EvaluationReady>()->point.tokens, 20u);
 }
 
 TEST(RoundMachine, AWorkerWithNothingToEvaluateHoldsNobodyUp) {

@@ -75,7 +75,7 @@ LedgerTotals TotalsOf(const CoreScript& script) { return script.Status().ledger;
 // Leases of 20 samples of 2 tokens each.
 CoreConfig LedgerConfig() {
   CoreConfig config = SmallConfig();
-  config.evaluate = false;
+  config.evaluation_windows = 0;
   config.tokens_per_sample = 2;
   return config;
 }

@@ -168,6 +168,17 @@ TEST(WorkerSpeedTest, NonsenseTeachesNothing) {
   EXPECT_EQ(speeds.OverheadSeconds("a"), 0);
 }
 
+TEST(WorkerSpeedTest, WhatAFormerProcessKnewIsOneObservation) {
+  WorkerSpeeds speeds(Settings());
+  speeds.Restore("a", 2, 30);
+  speeds.Restore("b", 0, 30);  // not known
+  EXPECT_EQ(speeds.StepSeconds("a"), 2);
+  EXPECT_EQ(speeds.OverheadSeconds("a"), 30);
+  EXPECT_FALSE(speeds.StepSeconds("b").has_value());
+  Teach(&speeds, "a", 4);
+  EXPECT_EQ(speeds.StepSeconds("a"), 3);
+}
+
 TEST(WorkerSpeedTest, ForgottenIsUnknown) {
   WorkerSpeeds speeds(Settings());
   Teach(&speeds, "a", 1);

@@ -161,5 +161,14 @@ TEST(StatusJsonTest, KeepsValues) {
   EXPECT_EQ(json["evaluations"][1]["loss"], 2.10342);
 }
 
+TEST(StatusTableTest, TheViewIsNamedWhereItIsNotTheParameters) {
+  v1::Status status = SampleStatus();
+  status.set_view_digest(status.params_digest());
+  EXPECT_THAT(StatusTable(status), Not(HasSubstr("view ")));
+  status.set_view_digest("ffeeddccbbaa99887766554433221100");
+  EXPECT_THAT(StatusTable(status),
+              HasSubstr("view        ffeeddccbbaa99887766554433221100, what every worker holds\n"));
+}
+
 }  // namespace
 }  // namespace autoloco::server

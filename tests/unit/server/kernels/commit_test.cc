@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/base/digest.h"
+#include "common/base/mutex.h"
 #include "common/base/random.h"
 #include "common/codec/delta_codec.h"
 #include "gmock/gmock.h"
@@ -51,11 +52,11 @@ class CommitTest : public ::testing::Test {
   absl::StatusOr<CommitResult> RunPayloads(const Coding& broadcast) {
     std::vector<Contribution> contributions;
     for (const std::string& payload : payloads_) {
-      contributions.push_back({std::as_bytes(std::span<const char>(payload)), Codec::kFp32,
-                               1.0 / static_cast<double>(payloads_.size())});
+      contributions.push_back(
+          {std::as_bytes(std::span<const char>(payload)), Codec::kFp32, 1.0 / static_cast<double>(payloads_.size())});
     }
     const std::span<float> view = IsLossless(broadcast.codec) ? std::span<float>() : std::span<float>(view_);
-    return Commit({contributions, coefficients_, broadcast}, {params_, momentum_, view}, &pool_);
+    return Commit({contributions, coefficients_, broadcast}, {params_, momentum_, view, guard_}, &pool_);
   }
 
   WorkPool pool_{2};
@@ -64,6 +65,32 @@ class CommitTest : public ::testing::Test {
   std::vector<float> params_ = Draw(0, 1);
   std::vector<float> momentum_ = std::vector<float>(kValues);
   std::vector<float> view_ = params_;
+  ViewGuard* guard_ = nullptr;
+};
+
+// Makes every change and remembers what the block was before and after.
+class RecordingGuard final : public ViewGuard {
+ public:
+  explicit RecordingGuard(const std::vector<float>& view) : view_(view) {}
+  void Change(std::size_t block, absl::FunctionRef<void()> change) override {
+    const MutexLock lock(&mutex_);
+    const std::vector<float> before = view_;
+    change();
+    const std::size_t begin = block * kBlockValues;
+    for (std::size_t i = 0; i < kValues; ++i) {
+      const bool inside = i >= begin && i < begin + BlockSize(kValues, block);
+      (inside ? changed : changed_elsewhere) += view_[i] != before[i] ? 1 : 0;
+    }
+    blocks.push_back(block);
+  }
+
+  std::vector<std::size_t> blocks;
+  std::size_t changed = 0;
+  std::size_t changed_elsewhere = 0;
+
+ private:
+  Mutex mutex_;
+  const std::vector<float>& view_;
 };
 
 TEST_F(CommitTest, TheViewMovesByWhatIsSentAndTheParametersAreExact) {
@@ -105,6 +132,20 @@ TEST_F(CommitTest, WhatABroadcastLacksComesWithTheNextOnes) {
     EXPECT_LT(distance(), 0.6 * before);
     before = distance();
   }
+}
+
+TEST_F(CommitTest, TheViewChangesUnderItsGuardOnly) {
+  const std::vector<float> before = view_;
+  RecordingGuard guard(view_);
+  guard_ = &guard;
+  const CommitResult result = Run({Draw(1, 1e-3)}, kLossy).value();
+  EXPECT_THAT(guard.blocks, ::testing::UnorderedElementsAre(0, 1));
+  EXPECT_EQ(guard.changed_elsewhere, 0u);
+  std::size_t changed = 0;
+  for (std::size_t i = 0; i < kValues; ++i) changed += view_[i] != before[i] ? 1 : 0;
+  EXPECT_EQ(guard.changed, changed) << "and all that changed, changed there";
+  EXPECT_GT(changed, kValues / 10);
+  EXPECT_EQ(result.view_digest, Digest128(view_));
 }
 
 TEST_F(CommitTest, ALosslessBroadcastIsTheParameters) {

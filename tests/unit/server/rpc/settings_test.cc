@@ -37,14 +37,14 @@ TEST(SettingsTest, TheCoreGetsTheRun) {
   EXPECT_EQ(core.min_workers, 2);
   EXPECT_EQ(core.lease, absl::Seconds(12));
   EXPECT_EQ(core.checkpoint_every_rounds, 4);
-  EXPECT_FALSE(core.evaluate);
+  EXPECT_EQ(core.evaluation_windows, 0u);
   EXPECT_FALSE(core.shared_data);
-  EXPECT_EQ(core.max_payload_bytes, MaxPayloadBytes(100000, Codec::kFp32));
+  EXPECT_EQ(core.max_payload_bytes, MaxPayloadBytes(100000, Codec::kRms4));
 }
 
 TEST(SettingsTest, FixedIsDilocoUnlessSaidOtherwise) {
-  const v1::ServerConfig config = Load({"--policy", "fixed", "--outer.learning-rate", "0.5", "--outer.momentum", "0.25",
-                                        "--nesterov", "false"});
+  const v1::ServerConfig config =
+      Load({"--policy", "fixed", "--outer.learning-rate", "0.5", "--outer.momentum", "0.25", "--nesterov", "false"});
   const IntervalConfig interval = ToIntervalConfig(config.run());
   EXPECT_EQ(interval.policy, IntervalPolicy::kFixed);
   EXPECT_FALSE(interval.spike_guard);
@@ -54,8 +54,8 @@ TEST(SettingsTest, FixedIsDilocoUnlessSaidOtherwise) {
   EXPECT_FALSE(outer.momentum.nesterov);
   EXPECT_EQ(outer.correction, OuterCorrection::kNone);
   EXPECT_FALSE(outer.final_average);
-  const v1::ServerConfig more = Load({"--policy", "fixed", "--correction", "velocity", "--final-average", "on",
-                                      "--spike-guard", "on"});
+  const v1::ServerConfig more =
+      Load({"--policy", "fixed", "--correction", "velocity", "--final-average", "on", "--spike-guard", "on"});
   EXPECT_EQ(ToOuterSettings(more.run()).correction, OuterCorrection::kVelocity);
   EXPECT_TRUE(ToOuterSettings(more.run()).final_average);
   EXPECT_TRUE(ToIntervalConfig(more.run()).spike_guard);
@@ -92,10 +92,23 @@ TEST(SettingsTest, PinnedListsAreNotGuarded) {
   EXPECT_FALSE(ToIntervalConfig(random.run()).spike_guard);
 }
 
-TEST(SettingsTest, TheCommitGetsTheLevel) {
-  const v1::ServerConfig config = Load({"--zstd-level", "3"});
-  const CommitRunner::Settings settings = ToCommitSettings(config.run());
-  EXPECT_EQ(settings.zstd_level, 3);
+TEST(SettingsTest, HowARoundIsCommitted) {
+  const v1::ServerConfig plain = Load({"--broadcast", "fp32", "--zstd-level", "3"});
+  EXPECT_EQ(ToCommitMethod(plain.run()).combination, CombineKind::kMean);
+  EXPECT_TRUE(ToCommitMethod(plain.run()).broadcast.lossless());
+  EXPECT_EQ(ToCommitMethod(plain.run()).broadcast.zstd_level, 3);
+  EXPECT_EQ(PayloadsKept(plain), 1) << "whole versions, the newest one";
+  const v1::ServerConfig lossy =
+      Load({"--broadcast", "quantized", "--broadcast-step", "1.25", "--broadcasts-kept", "7"});
+  const BroadcastMethod broadcast = ToCommitMethod(lossy.run()).broadcast;
+  EXPECT_FALSE(broadcast.lossless());
+  EXPECT_EQ(broadcast.codec, static_cast<std::uint8_t>(Codec::kRms4));
+  EXPECT_EQ(broadcast.step, 1.25);
+  EXPECT_EQ(PayloadsKept(lossy), 7);
+  const CoreConfig core = ToCoreConfig(lossy, "run-1", 1, SomeLayout());
+  EXPECT_EQ(core.method, ToCommitMethod(lossy.run()));
+  EXPECT_EQ(core.broadcasts_kept, 7);
+  EXPECT_EQ(ToLoopSettings(lossy, "").payloads_kept, 7);
 }
 
 TEST(SettingsTest, APushMustFit) {
@@ -126,9 +139,9 @@ TEST(SettingsTest, WhoIsWaitedForAndHowMuchEachDoes) {
   EXPECT_FALSE(plain.norm.clip);
   EXPECT_FALSE(plain.late.apply);
   EXPECT_FALSE(plain.outer.equal_votes);
-  const v1::ServerConfig config =
-      Load({"--quorum-share", "0.75", "--deadline-seconds", "90", "--match-speed", "false", "--late", "apply",
-            "--late-discount", "0.25", "--norm-action", "clip", "--combination", "trimmed_mean", "--trim-share", "0.1"});
+  const v1::ServerConfig config = Load({"--quorum-share", "0.75", "--deadline-seconds", "90", "--match-speed", "false",
+                                        "--late", "apply", "--late-discount", "0.25", "--norm-action", "clip",
+                                        "--combination", "trimmed_mean", "--trim-share", "0.1"});
   const CoreConfig core = ToCoreConfig(config, "run-1", 1, SomeLayout());
   EXPECT_EQ(core.deadline.quorum_share, 0.75);
   EXPECT_EQ(core.deadline.fixed, absl::Seconds(90));
@@ -137,8 +150,8 @@ TEST(SettingsTest, WhoIsWaitedForAndHowMuchEachDoes) {
   EXPECT_EQ(core.late.discount, 0.25);
   EXPECT_TRUE(core.norm.clip);
   EXPECT_TRUE(core.outer.equal_votes);
-  EXPECT_EQ(ToCommitSettings(config.run()).combine.kind, Combining::kTrimmedMean);
-  EXPECT_EQ(ToCommitSettings(config.run()).combine.trim_share, 0.1);
+  EXPECT_EQ(core.method.combination, CombineKind::kTrimmedMean);
+  EXPECT_EQ(core.method.trim_share, 0.1);
   EXPECT_FALSE(ToCoreConfig(Load({"--strict", "true"}), "run-1", 1, SomeLayout()).speed.matched);
 }
 

@@ -15,16 +15,17 @@ class CallTableTest : public ::testing::Test {
   ManualClock clock_;
   Inbox inbox_{&clock_};
   FakeRecordStore records_;
-  PayloadStore payloads_{1000, 1000, &records_};
+  PayloadStore payloads_{1000, &records_};
   FakeTelemetry telemetry_;
   std::deque<Event> events_;
   WorkPool pool_{1};
-  CallTable table_{{.calls_max = 2}, {&layout_, Codec::kFp32, &pool_, &inbox_, &payloads_, &telemetry_, &events_}};
+  CallTable table_{
+      {.calls_max = 2}, {&layout_, Codec::kFp32, &pool_, &inbox_, &payloads_, &telemetry_, &events_}, {&layout_}};
 };
 
 TEST_F(CallTableTest, InputsOfCallsThatAreGoneAreCounted) {
   table_.On(SessionEnded{1});
-  table_.On(PushAbandoned{2});
+  table_.On(PushAbandoned{2}, kStart);
   table_.On(PullEnded{3, true}, kStart);
   table_.On(PushChecked{4, absl::OkStatus(), true, ""});
   EXPECT_EQ(table_.ignored_inputs(), 4);
@@ -38,7 +39,7 @@ TEST_F(CallTableTest, CallsBeyondTheLimitAreTurnedAway) {
   table_.On(SessionOpened{1, &session}, kStart);
   table_.On(PushStarted{2, &push}, kStart);
   EXPECT_EQ(table_.size(), 2);
-  table_.On(PullParked{&pull, PullOpened{3, {}, true, 0}}, kStart);
+  table_.On(PullParked{&pull, PullOpened{3, {}}}, kStart);
   EXPECT_EQ(pull.ended->code(), absl::StatusCode::kResourceExhausted);
   EXPECT_TRUE(events_.empty());
 }
@@ -60,6 +61,21 @@ TEST_F(CallTableTest, AnswersPushStatus) {
   table_.Answer(answer);
   EXPECT_EQ(refused.ended->code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(table_.size(), 0);
+}
+
+TEST_F(CallTableTest, OfAPushThatIsNotKnownItTellsWhatIsMissing) {
+  const PushKey key{{"w", 1}, 4, 0};
+  ASSERT_TRUE(payloads_.Admit(9, {key, "digest", 10}).ok());
+  payloads_.Find(9)->Put(2, "abc");
+  payloads_.SetAside(9, kStart);
+  FakePushStatusCall unknown;
+  FakePushStatusCall known;
+  table_.On(PushStatusParked{&unknown, PushStatusAsked{1, {"run", key.worker}, key.round, key.fragment}});
+  table_.On(PushStatusParked{&known, PushStatusAsked{2, {"run", key.worker}, key.round, key.fragment}});
+  table_.Answer(AnswerPushStatus{.ticket = 1, .status = absl::OkStatus(), .known = false, .reason = ""});
+  table_.Answer(AnswerPushStatus{.ticket = 2, .status = absl::OkStatus(), .known = true, .reason = ""});
+  EXPECT_EQ(unknown.missing, (std::vector<ByteRange>{{0, 2}, {5, 5}}));
+  EXPECT_TRUE(known.missing.empty());
 }
 
 TEST_F(CallTableTest, EvictionsAreAnsweredByTheCore) {

@@ -23,11 +23,11 @@ class EffectRunnerTest : public ::testing::Test {
   FakeCheckpointStore checkpoints_;
   FakeTelemetry telemetry_;
   WorkPool pool_{1};
-  CommitRunner commits_{{&clock_, &parameters_, &checkpoints_, &telemetry_, &pool_, &inbox_}, {}};
+  CommitRunner commits_{{&clock_, &parameters_, &checkpoints_, &telemetry_, &pool_, &inbox_}};
   FakeRecordStore records_;
-  PayloadStore payloads_{1000, 1000, &records_};
+  PayloadStore payloads_{1000, &records_};
   std::deque<Event> events_;
-  CallTable calls_{{}, {&layout_, Codec::kFp32, &pool_, &inbox_, &payloads_, &telemetry_, &events_}};
+  CallTable calls_{{}, {&layout_, Codec::kFp32, &pool_, &inbox_, &payloads_, &telemetry_, &events_}, {&layout_}};
   EffectRunner runner_{&calls_, &payloads_, &commits_, &records_, &telemetry_};
 };
 
@@ -36,19 +36,18 @@ TEST_F(EffectRunnerTest, PushesAreCountedUnderTheReasonOfTheCore) {
   runner_.Run({AnswerPush{2, PushOutcome::kAccepted, "", true}}, kStart);
   runner_.Run({AnswerPush{3, PushOutcome::kLate, "", false}}, kStart);
   runner_.Run({RefusePush{4, absl::AbortedError("a newer attempt")}}, kStart);
-  EXPECT_THAT(telemetry_.lines(),
-              ElementsAre("push layout", "push replayed", "push late", "push refused"));
+  EXPECT_THAT(telemetry_.lines(), ElementsAre("push layout", "push replayed", "push late", "push refused"));
 }
 
 TEST_F(EffectRunnerTest, PayloadsAreDroppedWhenTheirCommitIsDone) {
   const std::string bytes = EncodeVector(std::vector<float>(10, 1.0F), Codec::kFp32, 1);
-  const auto payload = payloads_.Admit(7, bytes.size());
-  ASSERT_TRUE(payload.ok());
-  ASSERT_TRUE((*payload)->Take(0, bytes).ok());
   const PushKey key{{"w", 1}, 3, 0};
   const PushKey next{{"w", 1}, 4, 0};
+  const auto payload = payloads_.Admit(7, {key, "digest", bytes.size()});
+  ASSERT_TRUE(payload.ok());
+  (*payload)->Put(0, bytes);
   payloads_.Keep(7, key);
-  ASSERT_TRUE(payloads_.Admit(8, 10).ok());
+  ASSERT_TRUE(payloads_.Admit(8, {next, "digest", 10}).ok());
   payloads_.Keep(8, next);
   StartCommit commit;
   commit.round = 3;
@@ -62,9 +61,9 @@ TEST_F(EffectRunnerTest, PayloadsAreDroppedWhenTheirCommitIsDone) {
 }
 
 TEST_F(EffectRunnerTest, RecordsGoToTheirStoreWithThePayloadsTheyAccept) {
-  const std::shared_ptr<Payload> payload = *payloads_.Admit(7, 10);
-  ASSERT_TRUE(payloads_.Admit(8, 10).ok());
   const PushKey key{{"w", 1}, 3, 0};
+  const std::shared_ptr<Payload> payload = *payloads_.Admit(7, {key, "d", 10});
+  ASSERT_TRUE(payloads_.Admit(8, {{{"v", 1}, 2, 0}, "e", 10}).ok());
   const PushRecord accepted{key, {"d", PushOutcome::kAccepted, ""}, 10, 7};
   const PushRecord late{{{"v", 1}, 2, 0}, {"e", PushOutcome::kLate, ""}, 0, 0};
   runner_.Run({StoreRecords{5, {accepted, late}}, DropPayload{8}}, kStart);
@@ -90,7 +89,7 @@ TEST_F(EffectRunnerTest, RemembersTheEndOfTheRun) {
 
 TEST_F(EffectRunnerTest, EffectsForWhatIsGoneAreIgnored) {
   runner_.Run({SendAbort{1, 0, ""}, CloseSession{1, absl::OkStatus()}, AdmitPush{2, 10}, DropPayload{2},
-               AnswerPushStatus{}, RefusePull{3, absl::AbortedError("")}, ServePull{4, 0}},
+               AnswerPushStatus{}, RefusePull{3, absl::AbortedError("")}, ServePull{4}},
               kStart);
   EXPECT_EQ(calls_.size(), 0);
   EXPECT_EQ(payloads_.size(), 0);

@@ -45,22 +45,20 @@ class EventLoopTest : public ::testing::Test {
   FakeCheckpointStore checkpoints_;
   FakeTelemetry telemetry_;
   WorkPool pool_{1};
-  CommitRunner commits_{{clock_, &parameters_, &checkpoints_, &telemetry_, &pool_, &inbox_}, {}};
+  CommitRunner commits_{{clock_, &parameters_, &checkpoints_, &telemetry_, &pool_, &inbox_}};
   RoundMachine core_{Config(), CoreState(), clock_->Now()};
   MemoryRecordStore records_{&inbox_};
-  EventLoop loop_{{clock_, &inbox_, &core_, &commits_, &records_, &pool_, &telemetry_, &layout_},
-                  {.codec = Codec::kFp32,
-                   .limits = {},
-                   .push_bytes_in_flight_max = 10000,
-                   .chunk_bytes_max = 1000,
-                   .checkpoint = "/checkpoints/old"},
-                  parameters_.Encode(0, parameters_.ParamsDigest(), 1, &pool_)};
+  EventLoop loop_{
+      {clock_, &inbox_, &core_, &commits_, &records_, &pool_, &telemetry_, &layout_},
+      {.codec = Codec::kFp32, .limits = {}, .push_bytes_in_flight_max = 10000, .checkpoint = "/checkpoints/old"},
+      {"params", "view", {parameters_.Encode(0, "params", 1, &pool_)}, nullptr}};
 };
 
 TEST_F(EventLoopTest, StatusKnowsMoreThanTheCore) {
   const ServerStatus status = Status();
   EXPECT_EQ(status.run.phase, RunPhase::kWaiting);
-  EXPECT_EQ(status.params_digest, parameters_.ParamsDigest());
+  EXPECT_EQ(status.params_digest, "params");
+  EXPECT_EQ(status.view_digest, "view");
   EXPECT_EQ(status.parameters, 10);
   EXPECT_EQ(status.checkpoint, "/checkpoints/old");
   EXPECT_EQ(status.bytes_up, 0);
@@ -100,15 +98,20 @@ TEST_F(EventLoopTest, TelemetryIsToldTheLastStatusOfAQuietRun) {
 }
 
 TEST_F(EventLoopTest, TheStatusSaysThatNothingCanBeStored) {
-  inbox_.Post(StorageTrouble{absl::ResourceExhaustedError("the disk is full")});
+  const absl::Status full = absl::ResourceExhaustedError("the disk is full");
+  inbox_.Post(StorageTrouble{StorageTask::kRoom, full});
+  EXPECT_EQ(Status().run.reason, "no room for deltas: the disk is full");
+  inbox_.Post(StorageTrouble{StorageTask::kRecords, full});
   EXPECT_EQ(Status().run.reason, "nothing can be stored: the disk is full");
-  inbox_.Post(StorageTrouble{absl::OkStatus()});
-  EXPECT_NE(Status().run.reason, "nothing can be stored: the disk is full");
+  inbox_.Post(StorageTrouble{StorageTask::kRecords, absl::OkStatus()});
+  EXPECT_EQ(Status().run.reason, "no room for deltas: the disk is full");
+  inbox_.Post(StorageTrouble{StorageTask::kRoom, absl::OkStatus()});
+  EXPECT_THAT(Status().run.reason, ::testing::HasSubstr("waiting for"));
   Stop();
 }
 
 TEST_F(EventLoopTest, TheRunEndsWhereStorageGaveUp) {
-  inbox_.Post(StorageGaveUp{absl::ResourceExhaustedError("the disk is full")});
+  inbox_.Post(StorageGaveUp{StorageTask::kRecords, absl::ResourceExhaustedError("the disk is full")});
   const RunFinished finished = loop_.WaitForFinish();
   EXPECT_EQ(finished.exit_code, 1);
   EXPECT_EQ(finished.reason, "nothing can be stored: the disk is full");

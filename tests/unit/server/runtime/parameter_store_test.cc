@@ -5,16 +5,15 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_join.h"
 #include "common/base/digest.h"
 #include "common/codec/delta_codec.h"
 
 namespace autoloco::server {
 namespace {
 
-std::string Payload(const EncodedSnapshot& snapshot) {
-  std::string payload;
-  snapshot.Copy(0, snapshot.payload_bytes(), &payload);
-  return payload;
+std::string Payload(const EncodedPayload& snapshot) {
+  return absl::StrJoin(snapshot.Pieces(0, snapshot.payload_bytes()), "");
 }
 
 TEST(ParameterStoreTest, StartsWithZeros) {
@@ -33,8 +32,8 @@ TEST(ParameterStoreTest, EncodesItsParametersWhateverTheThreads) {
   WorkPool four(4);
   const auto snapshot = store->Encode(7, store->ParamsDigest(), 1, &one);
   EXPECT_EQ(snapshot->header().version, 7);
-  EXPECT_EQ(snapshot->header().layout_hash, layout.hash());
-  EXPECT_EQ(snapshot->header().value_count, 200000);
+  EXPECT_EQ(snapshot->header().form, PullForm::kFull);
+  EXPECT_EQ(snapshot->block_count(), BlockCount(200000));
   EXPECT_EQ(Payload(*snapshot), Payload(*store->Encode(7, store->ParamsDigest(), 1, &four)));
   EXPECT_EQ(Payload(*snapshot), EncodeVector(store->params(), Codec::kFp32, 1));
 
@@ -52,6 +51,24 @@ TEST(ParameterStoreTest, ASnapshotIsACopy) {
   const std::string before = Payload(*snapshot);
   store->params()[1] = 5;
   EXPECT_EQ(Payload(*snapshot), before);
+}
+
+TEST(ParameterStoreTest, AViewIsMadeOfTheParametersAndGoesItsOwnWay) {
+  absl::StatusOr<ParameterStore> store = ParameterStore::Allocate(*Layout::Make({{"t", {3}}}));
+  ASSERT_TRUE(store.ok());
+  store->params()[1] = 5;
+  EXPECT_EQ(store->view(), nullptr);
+  EXPECT_TRUE(store->view_values().empty());
+  EXPECT_EQ(store->ViewDigest(), store->ParamsDigest()) << "the parameters are the view";
+  ASSERT_TRUE(store->MakeView().ok());
+  EXPECT_EQ(store->view_values()[1], 5);
+  EXPECT_EQ(store->ViewDigest(), store->ParamsDigest());
+  store->params()[1] = 6;
+  ASSERT_TRUE(store->MakeView().ok());
+  EXPECT_EQ(store->view_values()[1], 5) << "it is there already";
+  EXPECT_NE(store->ViewDigest(), store->ParamsDigest());
+  store->DropView();
+  EXPECT_EQ(store->ViewDigest(), store->ParamsDigest());
 }
 
 }  // namespace

@@ -5,55 +5,114 @@
 
 #include <cstring>
 #include <string>
+#include <thread>
+#include <utility>
+#include <vector>
 
 namespace autoloco::server {
 namespace {
 
-std::shared_ptr<Payload> TenBytes() { return *Payload::Allocate(10, 4); }
+using ::testing::HasSubstr;
 
-TEST(PayloadTest, ChunksInOrderMakeTheWhole) {
-  const std::shared_ptr<Payload> payload = TenBytes();
-  EXPECT_TRUE(payload->Take(0, "abcd").ok());
-  EXPECT_TRUE(payload->Take(4, "efgh").ok());
-  EXPECT_EQ(payload->CheckWhole().code(), absl::StatusCode::kDataLoss);
-  EXPECT_EQ(payload->received(), 8);
-  EXPECT_TRUE(payload->Take(8, "ij").ok());
-  EXPECT_TRUE(payload->CheckWhole().ok());
-  EXPECT_EQ(std::memcmp(payload->bytes().data(), "abcdefghij", 10), 0);
+std::shared_ptr<Payload> TenBytes() { return *Payload::Allocate(10); }
+
+std::string TextOf(const Payload& payload) {
+  return {reinterpret_cast<const char*>(payload.bytes().data()), payload.bytes().size()};
 }
 
-TEST(PayloadTest, GapsAndOverlapsAreOutOfRange) {
+absl::Status Take(PayloadPart* part, std::uint64_t offset, absl::string_view text) {
+  return part->Take(offset, std::span(&text, 1));
+}
+
+TEST(PayloadTest, PiecesInAnyOrderMakeTheWhole) {
   const std::shared_ptr<Payload> payload = TenBytes();
-  EXPECT_EQ(payload->Take(1, "a").code(), absl::StatusCode::kOutOfRange);
-  EXPECT_TRUE(payload->Take(0, "abcd").ok());
+  payload->Put(8, "ij");
+  const std::vector<absl::string_view> pieces = {"ab", "", "cde", "f"};
+  payload->Put(0, pieces);
+  EXPECT_EQ(payload->received(), 8);
+  EXPECT_FALSE(payload->whole());
+  EXPECT_EQ(payload->Missing(4), (std::vector<ByteRange>{{6, 2}}));
+  payload->Put(6, "gh");
+  EXPECT_TRUE(payload->whole());
+  EXPECT_EQ(TextOf(*payload), "abcdefghij");
+  EXPECT_TRUE(payload->Missing(4).empty());
+}
+
+TEST(PayloadTest, WhatComesAgainIsPassedOver) {
+  const std::shared_ptr<Payload> payload = TenBytes();
+  payload->Put(2, "cd");
+  const std::vector<absl::string_view> pieces = {"ABCDE", "FGHIJ"};
+  payload->Put(0, pieces);
+  EXPECT_EQ(payload->received(), 10);
+  EXPECT_EQ(TextOf(*payload), "ABcdEFGHIJ");
+}
+
+TEST(PayloadTest, AWholeOneLacksNothing) {
+  const std::shared_ptr<Payload> payload = Payload::Whole(*AllocatePayloadMemory(5));
+  EXPECT_TRUE(payload->whole());
+  EXPECT_TRUE(payload->Missing(4).empty());
+}
+
+TEST(PayloadTest, StreamsFillItSideBySide) {
+  constexpr std::size_t kSize = 100'000;
+  std::string text(kSize, '\0');
+  for (std::size_t i = 0; i < kSize; ++i) text[i] = static_cast<char>(i % 251);
+  const std::shared_ptr<Payload> payload = *Payload::Allocate(kSize);
+  const auto fill = [&](std::size_t from) {  // overlapping: every byte comes twice
+    for (std::size_t at = from; at < kSize; at += 1000) payload->Put(at, text.substr(at, 500));
+  };
+  std::vector<std::thread> threads;
+  for (const std::size_t from : {0, 250, 500, 750}) threads.emplace_back(fill, from);
+  fill(0);
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_TRUE(payload->whole());
+  EXPECT_EQ(TextOf(*payload), text);
+}
+
+TEST(PayloadPartTest, ChunksComeInOrder) {
+  const std::shared_ptr<Payload> payload = TenBytes();
+  PayloadPart part(payload, {2, 6}, 4);
+  EXPECT_TRUE(Take(&part, 0, "cdef").ok());
+  EXPECT_EQ(part.CheckWhole().code(), absl::StatusCode::kDataLoss);
   for (const std::uint64_t offset : {0, 3, 5}) {
-    EXPECT_EQ(payload->Take(offset, "x").code(), absl::StatusCode::kOutOfRange) << offset;
+    EXPECT_EQ(Take(&part, offset, "x").code(), absl::StatusCode::kOutOfRange) << offset;
   }
-  EXPECT_EQ(payload->received(), 4);
+  EXPECT_EQ(part.taken(), 4);
+  EXPECT_TRUE(Take(&part, 4, "gh").ok());
+  EXPECT_TRUE(part.CheckWhole().ok());
+  EXPECT_EQ(payload->Missing(4), (std::vector<ByteRange>{{0, 2}, {8, 2}}));
 }
 
-TEST(PayloadTest, MoreThanAnnouncedIsOutOfRange) {
+TEST(PayloadPartTest, MoreThanItsRangeIsOutOfRange) {
   const std::shared_ptr<Payload> payload = TenBytes();
-  ASSERT_TRUE(payload->Take(0, "abcd").ok());
-  ASSERT_TRUE(payload->Take(4, "efgh").ok());
-  const absl::Status status = payload->Take(8, "ijk");
+  PayloadPart part(payload, {0, 10}, 4);
+  ASSERT_TRUE(Take(&part, 0, "abcd").ok());
+  ASSERT_TRUE(Take(&part, 4, "efgh").ok());
+  const absl::Status status = Take(&part, 8, "ijk");
   EXPECT_EQ(status.code(), absl::StatusCode::kOutOfRange);
-  EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("want 10 bytes"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("want 10 bytes"));
   EXPECT_EQ(payload->received(), 8);
 }
 
-TEST(PayloadTest, ChunksAreBounded) {
+TEST(PayloadPartTest, ChunksAreBounded) {
   const std::shared_ptr<Payload> payload = TenBytes();
-  EXPECT_EQ(payload->Take(0, "abcde").code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(payload->Take(0, "").code(), absl::StatusCode::kInvalidArgument);
+  PayloadPart part(payload, {0, 10}, 4);
+  EXPECT_EQ(Take(&part, 0, "abcde").code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(Take(&part, 0, "").code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(payload->received(), 0);
 }
 
-TEST(PayloadTest, TruncationSaysHowMuchCame) {
-  const std::shared_ptr<Payload> payload = TenBytes();
-  ASSERT_TRUE(payload->Take(0, "abcd").ok());
-  EXPECT_THAT(std::string(payload->CheckWhole().message()), ::testing::HasSubstr("want 10 bytes"));
-  EXPECT_THAT(std::string(payload->CheckWhole().message()), ::testing::HasSubstr("after 4"));
+TEST(PayloadPartTest, TruncationSaysHowMuchCame) {
+  PayloadPart part(TenBytes(), {0, 10}, 4);
+  ASSERT_TRUE(Take(&part, 0, "abcd").ok());
+  EXPECT_THAT(std::string(part.CheckWhole().message()), HasSubstr("want 10 bytes"));
+  EXPECT_THAT(std::string(part.CheckWhole().message()), HasSubstr("after 4"));
+}
+
+TEST(PayloadPartTest, AnEmptyRangeIsWholeAtOnce) {
+  PayloadPart part(TenBytes(), {10, 0}, 4);
+  EXPECT_TRUE(part.CheckWhole().ok());
+  EXPECT_EQ(Take(&part, 0, "x").code(), absl::StatusCode::kOutOfRange);
 }
 
 }  // namespace

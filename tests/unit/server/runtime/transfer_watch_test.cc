@@ -33,5 +33,12 @@ TEST(TransferWatchTest, IsHeardOfAtMostOnceASecond) {
   EXPECT_FALSE(watch.Heard(3, At(5.5)));
 }
 
+TEST(TransferWatchTest, LessMayBeEnough) {
+  TransferWatch watch(kStart);
+  EXPECT_FALSE(watch.Stalled(100, At(10), kTimeout, 100));
+  EXPECT_FALSE(watch.Stalled(199, At(19.9), kTimeout, 100));
+  EXPECT_TRUE(watch.Stalled(199, At(20), kTimeout, 100));
+}
+
 }  // namespace
 }  // namespace autoloco::server

@@ -65,6 +65,8 @@ CheckpointManifest Sample() {
   manifest.snapshot.history = {SampleRecord(), RoundRecord()};
   manifest.layout = *Layout::Make({{"a", {2, 3}}, {"b", {4}}});
   manifest.params_digest = "00ff";
+  manifest.view_digest = "11ff";
+  manifest.has_view = true;
   manifest.momentum_digest = "ff00";
   manifest.all_finite = false;
   manifest.files = {{"params.safetensors", 123, "abcd"}};
@@ -99,6 +101,8 @@ TEST(CheckpointManifestTest, ComesBackAsItWas) {
   EXPECT_EQ(got->snapshot.history, want.snapshot.history);  // bit for bit
   EXPECT_EQ(FirstDifference(want.layout, got->layout), "");
   EXPECT_EQ(got->params_digest, "00ff");
+  EXPECT_EQ(got->view_digest, "11ff");
+  EXPECT_TRUE(got->has_view);
   EXPECT_EQ(got->momentum_digest, "ff00");
   EXPECT_FALSE(got->all_finite);
   ASSERT_EQ(got->files.size(), 1u);
@@ -167,9 +171,9 @@ TEST_F(HostileManifestTest, FileNamesStayInTheFolder) {
 }
 
 TEST_F(HostileManifestTest, AnotherFormatIsNotDamage) {
-  const absl::Status status = ParseChanged("\"format\": 1", "\"format\": 2");
+  const absl::Status status = ParseChanged("\"format\": 2", "\"format\": 3");
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(status.message(), "format 2; this program reads format 1");
+  EXPECT_EQ(status.message(), "format 3; this program reads format 2");
 }
 
 TEST(CheckpointManifestTest, GarbageIsNoManifest) {

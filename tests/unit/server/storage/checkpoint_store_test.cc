@@ -68,16 +68,22 @@ class CheckpointStoreTest : public ::testing::Test {
     content.snapshot.version = inner_step / 5;
     content.snapshot.inner_steps_done = inner_step;
     content.snapshot.evaluations = {{0, 0, 5.5, 100}};
-    content.params = params_;
-    content.momentum = momentum_;
-    content.params_digest = Digest128(content.params);
+    content.params_digest = Digest128(params_);
+    if (!view_.empty()) content.view_digest = Digest128(view_);
+    CheckpointReader vectors({params_, momentum_, view_});
+    content.vectors = &vectors;
     return store_->Write(content);
   }
 
   absl::StatusOr<LoadedCheckpoint> LoadNewest() {
     std::fill(params_.begin(), params_.end(), 0.f);
     std::fill(momentum_.begin(), momentum_.end(), 0.f);
-    return LoadNewestCheckpoint(*state_, layout_, params_, momentum_);
+    ParameterStore loaded = *ParameterStore::Allocate(layout_);
+    const auto newest = LoadNewestCheckpoint(*state_, &loaded);
+    params_.assign(loaded.params().begin(), loaded.params().end());
+    momentum_.assign(loaded.momentum().begin(), loaded.momentum().end());
+    view_.assign(loaded.view_values().begin(), loaded.view_values().end());
+    return newest;
   }
 
   std::string PathOf(std::uint64_t inner_step) { return state_->checkpoints_path() + "/" + CheckpointName(inner_step); }
@@ -105,6 +111,7 @@ class CheckpointStoreTest : public ::testing::Test {
   Layout layout_;
   std::vector<float> params_;
   std::vector<float> momentum_;
+  std::vector<float> view_;  // empty: the parameters are the view
 };
 
 TEST_F(CheckpointStoreTest, WhatIsWrittenComesBackBitForBit) {
@@ -125,6 +132,30 @@ TEST_F(CheckpointStoreTest, WhatIsWrittenComesBackBitForBit) {
   EXPECT_EQ(params_, params);
   EXPECT_EQ(momentum_, momentum);
   EXPECT_EQ(loaded->params_digest, Digest128(std::span<const float>(params)));
+}
+
+TEST_F(CheckpointStoreTest, AViewOfItsOwnIsStoredWithTheMomentum) {
+  view_.resize(layout_.value_count());
+  InitializeParameters(layout_, 77, 0.02, view_);
+  const std::vector<float> view = view_;
+  ASSERT_TRUE(Write(25).ok());
+  const auto loaded = LoadNewest();
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_EQ(view_, view);
+  EXPECT_EQ(loaded->view_digest, Digest128(std::span<const float>(view)));
+  EXPECT_NE(loaded->view_digest, loaded->params_digest);
+  view_.clear();
+  ASSERT_TRUE(Write(30).ok());
+  const auto without = LoadNewest();
+  ASSERT_TRUE(without.ok()) << without.status();
+  EXPECT_TRUE(view_.empty());
+  EXPECT_EQ(without->view_digest, without->params_digest);
+}
+
+TEST_F(CheckpointStoreTest, AViewThatIsNotFiniteMakesTheCheckpointNotFinite) {
+  view_.assign(layout_.value_count(), std::nanf(""));
+  ASSERT_TRUE(Write(25).ok());
+  EXPECT_FALSE(ReadManifest(FileOf(25, kManifestFile))->all_finite);
 }
 
 TEST_F(CheckpointStoreTest, BytesAreThoseOfTheFiles) {
@@ -220,9 +251,9 @@ TEST_F(CheckpointStoreTest, ADigestThatDoesNotFitIsNotWritten) {
   ASSERT_TRUE(Write(25).ok());
   CheckpointContent content;
   content.snapshot.inner_steps_done = 30;
-  content.params = params_;
-  content.momentum = momentum_;
   content.params_digest = "0123";
+  CheckpointReader vectors({params_, momentum_, view_});
+  content.vectors = &vectors;
   EXPECT_EQ(store_->Write(content).status().code(), absl::StatusCode::kInternal);
   EXPECT_THAT(Names(), ElementsAre(CheckpointName(25)));
 }
@@ -303,9 +334,8 @@ TEST_F(CheckpointStoreTest, AnotherModelIsRefusedByItsFirstDifference) {
   DecoderShape other = shape_;
   other.mlp_hidden = 16;
   const Layout layout = *MakeDecoderLayout(other);
-  std::vector<float> params(layout.value_count());
-  std::vector<float> momentum(layout.value_count());
-  const auto loaded = LoadNewestCheckpoint(*state_, layout, params, momentum);
+  ParameterStore parameters = *ParameterStore::Allocate(layout);
+  const auto loaded = LoadNewestCheckpoint(*state_, &parameters);
   EXPECT_EQ(loaded.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(loaded.status().message()), HasSubstr("model.layers.0.mlp.gate_proj.weight"));
   EXPECT_THAT(Names(), ElementsAre(CheckpointName(25)));

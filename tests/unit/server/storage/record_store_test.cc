@@ -28,8 +28,8 @@ class RecordStoreTest : public ::testing::Test {
         DurableRecordStore::Tools{MonotonicClock(), database_.get(), spool_.get(), &telemetry_, &inbox_}, settings);
   }
   std::shared_ptr<Payload> Filled(const std::string& text) {
-    auto payload = std::make_shared<Payload>(*store_->Reserve(text.size()), text.size());
-    EXPECT_TRUE(payload->Take(0, text).ok());
+    auto payload = std::make_shared<Payload>(*store_->Reserve(text.size()));
+    payload->Put(0, text);
     return payload;
   }
   static RecordBatch Batch(std::uint64_t sequence) {
@@ -132,8 +132,57 @@ TEST_F(RecordStoreTest, GivesUpInTheEnd) {
 TEST_F(RecordStoreTest, AnUnusableFolderTurnsAPushAwayForNow) {
   Open();
   fs::remove_all(temp_.File("spool/incoming"));
-  EXPECT_EQ(store_->Reserve(10).status().code(), absl::StatusCode::kUnavailable);
-  EXPECT_THAT(telemetry_.lines(), ::testing::Contains("storage failed"));
+  const absl::Status status = store_->Reserve(10).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("10 bytes"));
+  EXPECT_THAT(telemetry_.lines(), ::testing::ElementsAre("room failed"));
+}
+
+TEST_F(RecordStoreTest, NoRoomIsToldUntilThereIsSomeWhetherOrNotThePushComesAgain) {
+  Open({.retry_every = absl::Milliseconds(1), .retry_for = absl::Hours(1)});
+  fs::remove_all(temp_.File("spool/incoming"));
+  EXPECT_FALSE(store_->Reserve(10).ok());
+  const auto first = Next<StorageTrouble>();
+  EXPECT_EQ(first.task, StorageTask::kRoom);
+  EXPECT_FALSE(first.status.ok());
+  EXPECT_EQ(Next<StorageTrouble>().status, first.status);  // the same text, though it was tried again
+  fs::create_directories(temp_.File("spool/incoming"));
+  absl::Status last = first.status;
+  while (!HasFailure() && !last.ok()) last = Next<StorageTrouble>().status;
+  store_.reset();
+  EXPECT_FALSE(inbox_.Take(MonotonicClock()->Now()).has_value());
+  EXPECT_THAT(telemetry_.lines(), ::testing::Contains("room is there").Times(1));
+  EXPECT_TRUE(fs::is_empty(temp_.File("spool/incoming")));
+}
+
+TEST_F(RecordStoreTest, RoomThatIsFoundByThePushItselfEndsTheTrouble) {
+  Open({.retry_every = absl::Hours(1), .retry_for = absl::Hours(2)});
+  fs::remove_all(temp_.File("spool/incoming"));
+  EXPECT_FALSE(store_->Reserve(10).ok());
+  EXPECT_FALSE(Next<StorageTrouble>().status.ok());
+  fs::create_directories(temp_.File("spool/incoming"));
+  EXPECT_TRUE(store_->Reserve(10).ok());
+  EXPECT_TRUE(Next<StorageTrouble>().status.ok());
+}
+
+TEST_F(RecordStoreTest, GivesUpOnRoomInTheEndAndStoresRecordsYet) {
+  Open({.retry_every = absl::Milliseconds(1), .retry_for = absl::Milliseconds(5)});
+  fs::remove_all(temp_.File("spool/incoming"));
+  EXPECT_FALSE(store_->Reserve(10).ok());
+  std::size_t gave_up = 0;
+  for (std::size_t i = 0; i < 1000 && gave_up == 0 && !HasFailure(); ++i) {
+    const std::optional<Input> input = inbox_.Take(MonotonicClock()->Now() + absl::Seconds(30));
+    ASSERT_TRUE(input.has_value());
+    if (const auto* end = std::get_if<StorageGaveUp>(&*input)) {
+      EXPECT_EQ(end->task, StorageTask::kRoom);
+      ++gave_up;
+    } else {
+      EXPECT_TRUE(std::holds_alternative<StorageTrouble>(*input));
+    }
+  }
+  EXPECT_EQ(gave_up, 1u);
+  store_->Store(Batch(1));
+  WaitFor(1);
 }
 
 TEST_F(RecordStoreTest, WhatWasAskedForIsStoredBeforeTheEnd) {

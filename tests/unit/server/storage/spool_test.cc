@@ -85,6 +85,15 @@ TEST_F(SpoolTest, AnAcceptedPayloadIsFoundUnderItsKey) {
   EXPECT_THAT(Names(), UnorderedElementsAre("dc1#3 12 12", "a-b.c_d#1 13 5"));
 }
 
+TEST_F(SpoolTest, APayloadThatIsBeingWrittenIsReadAndAcceptedLikeAnother) {
+  const auto file = Filled("delta of dc1");
+  file->StartWriting();
+  EXPECT_EQ(std::memcmp(file->bytes().data(), "delta of dc1", 12), 0);
+  EXPECT_THAT(Names(), UnorderedElementsAre());
+  ASSERT_TRUE(Accept(Key("dc1", 3, 12), file.get()).ok());
+  EXPECT_EQ(Read(Key("dc1", 3, 12)), "delta of dc1");
+}
+
 TEST_F(SpoolTest, ABatchIsAcceptedAndMayBeAcceptedAgain) {
   const auto one = Filled("one");
   const auto two = Filled("two");

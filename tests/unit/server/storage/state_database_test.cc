@@ -77,6 +77,7 @@ StartCommit Decision(Round round) {
   decision.round = round;
   decision.step.factors = {1.5, 0.5, 0.25, 1.0 / 3, false};
   decision.step.ratio = 0.1;
+  decision.method = {CombineKind::kTrimmedMean, 0.125, {5, 1.0 / 3, 7}};
   decision.contributions = {{{{"dc1", 1}, round, 0}, 0.75}, {{{"dc2", 1}, round, 0}, 0.25}};
   return decision;
 }
@@ -84,9 +85,10 @@ StartCommit Decision(Round round) {
 RoundCommittedRecord Committed(Round round) {
   RoundCommittedRecord record;
   record.round = round;
-  record.params_digest = absl::StrCat("digest ", round + 1);
   record.stats.mean_delta_norm = 0.3;
   record.stats.delta_norm_by_worker = {{"dc1", 0.1}, {"dc2", std::numeric_limits<double>::infinity()}};
+  record.record.params_digest = absl::StrCat("digest ", round + 1);
+  record.record.view_digest = absl::StrCat("view ", round + 1);
   record.record.round = round;
   record.record.loss_mean = 3.5;
   record.record.statistics.agreement = 1.0 / 7;
@@ -100,6 +102,8 @@ LeaseRecord Leased(Round round, std::uint64_t attempt, const std::string& worker
 // Every kind of record, in an order in which they could come.
 std::vector<Record> AllKinds() {
   RoundDecidedRecord decided{Decision(7), Committed(7).record};
+  decided.record.params_digest.clear();  // nobody knows them before the commit
+  decided.record.view_digest.clear();
   EvaluationRecord evaluation;
   evaluation.point = {7, 3500, 3.75, 200};
   EvaluationRecord again = evaluation;
@@ -108,7 +112,7 @@ std::vector<Record> AllKinds() {
   finishing.round.finishing = true;
   return {Progress(7),
           MemberRecord{"dc1", {1, true, true, Reason::kJoined, "", 0}},
-          MemberRecord{"dc2", {2, true, false, Reason::kReconnected, "text \"quoted\"", 1234567}},
+          MemberRecord{"dc2", {2, true, false, Reason::kReconnected, "text \"quoted\"", 1234567, 0.125, 3.5}},
           MemberRecord{"dc3", {3, false, false, Reason::kLeaseExpired, "", 0}},
           Opened(7, 0),
           Leased(7, 0, "dc1", LeaseFate::kOutstanding),
@@ -238,9 +242,9 @@ TEST_F(StateDatabaseTest, TellsWhatToReplay) {
   ASSERT_TRUE(rounds.ok()) << rounds.status();
   ASSERT_EQ(rounds->size(), 3u);
   EXPECT_EQ((*rounds)[0].decision, Decision(1));
-  EXPECT_EQ((*rounds)[0].params_digest, "digest 2");
+  EXPECT_EQ((*rounds)[0].digests, (VersionDigests{"digest 2", "view 2"}));
   EXPECT_THAT((*rounds)[0].payload_digests, ElementsAre("a1", "b1"));
-  EXPECT_EQ((*rounds)[2].params_digest, "");
+  EXPECT_EQ((*rounds)[2].digests, VersionDigests());
   EXPECT_THAT((*rounds)[2].payload_digests, ElementsAre("a3", ""));
 }
 
@@ -283,7 +287,8 @@ TEST_F(StateDatabaseTest, GoesBackToACheckpointAndKeepsWhatIsOlder) {
   EXPECT_EQ(got, want);
   const auto rounds = database_->DecidedRounds(0);
   ASSERT_EQ(rounds->size(), 2u);
-  EXPECT_EQ((*rounds)[1].params_digest, "digest 2");
+  EXPECT_EQ((*rounds)[1].digests.params, "digest 2");
+  EXPECT_EQ((*database_->Digests())[2], (VersionDigests{"digest 2", "view 2"}));
 }
 
 TEST_F(StateDatabaseTest, SumsTheLeases) {
@@ -295,7 +300,7 @@ TEST_F(StateDatabaseTest, SumsTheLeases) {
 TEST_F(StateDatabaseTest, NamesTheTableThatCannotBeRead) {
   SetUpRounds(0, 1);
   database_.reset();
-  auto raw = Database::Open(path_, Database::Mode::kReadWrite, {1, ""});
+  auto raw = Database::Open(path_, Database::Mode::kReadWrite, {2, ""});
   ASSERT_TRUE(raw.ok()) << raw.status();
   ASSERT_TRUE(raw->Execute("UPDATE rounds SET record = '{\"round\": 1}'").ok());
   Open();

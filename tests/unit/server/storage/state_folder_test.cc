@@ -73,6 +73,25 @@ TEST(StateFolderTest, OneMasterAtATime) {
             absl::StrCat("state folder ", temp.path(), " is already in use by pid ", getpid()));
 }
 
+TEST(StateFolderTest, DrawsNoNewRunIdForAFolderThatHoldsARun) {
+  const TempFolder temp;
+  ASSERT_TRUE(StateFolder::Open(temp.path(), "run").ok());
+  std::filesystem::remove(temp.File("run_id"));
+  EXPECT_TRUE(StateFolder::Open(temp.path(), "run").ok()) << "of a run that has left nothing";
+  for (const char* left : {"state.sqlite", "checkpoints/step-0000000010/manifest.json"}) {
+    std::filesystem::remove(temp.File("run_id"));
+    ASSERT_TRUE(MakeFolders(FolderOf(temp.File(left))).ok());
+    ASSERT_TRUE(WriteFileAtomically(temp.File(left), "x").ok());
+    const std::string starts = *ReadFile(temp.File("starts"), 100);
+    const auto state = StateFolder::Open(temp.path(), "run");
+    EXPECT_EQ(state.status().code(), absl::StatusCode::kFailedPrecondition) << left;
+    EXPECT_THAT(std::string(state.status().message()), HasSubstr("no run_id")) << left;
+    EXPECT_FALSE(std::filesystem::exists(temp.File("run_id"))) << left;
+    EXPECT_EQ(*ReadFile(temp.File("starts"), 100), starts);
+    std::filesystem::remove(temp.File(left));
+  }
+}
+
 TEST(StateFolderTest, RefusesARunIdThatIsNone) {
   const TempFolder temp;
   for (const std::string& text :

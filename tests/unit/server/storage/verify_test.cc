@@ -39,7 +39,7 @@ class VerifyTest : public ::testing::Test {
   }
   void Sql(const char* sql) {
     auto database =
-        Database::Open(absl::StrCat(state_dir_, "/", kStateDatabaseFile), Database::Mode::kReadWrite, {1, ""});
+        Database::Open(absl::StrCat(state_dir_, "/", kStateDatabaseFile), Database::Mode::kReadWrite, {2, ""});
     ASSERT_TRUE(database.ok()) << database.status();
     ASSERT_TRUE(database->Execute(sql).ok());
   }
@@ -129,6 +129,22 @@ TEST_F(VerifyTest, RunsBesideAServer) {
 TEST_F(VerifyTest, NothingThere) {
   const auto report = VerifyState(temp_.File("nowhere"), &pool_);
   EXPECT_EQ(report.status().code(), absl::StatusCode::kNotFound) << report.status();
+}
+
+TEST(VerifyLossyTest, TheViewIsCheckedToo) {
+  const TempFolder temp;
+  StoredRun run(temp.File("state"), {.broadcast = {static_cast<std::uint8_t>(Codec::kRms4), 1.5, 1}});
+  const auto whole = VerifyState(run.state_dir, &run.pool);
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  EXPECT_THAT(whole->problems, IsEmpty());
+  EXPECT_THAT(whole->checked, Contains(HasSubstr("3 rounds done again from version 2")));
+  auto database =
+      Database::Open(absl::StrCat(run.state_dir, "/", kStateDatabaseFile), Database::Mode::kReadWrite, {2, ""});
+  ASSERT_TRUE(database->Execute("UPDATE rounds SET view_digest = 'other' WHERE round IN (3, 4)").ok());
+  const auto changed = VerifyState(run.state_dir, &run.pool);
+  ASSERT_TRUE(changed.ok()) << changed.status();
+  EXPECT_THAT(changed->problems, ElementsAre(HasSubstr("version 4 has a view of digest"),
+                                             HasSubstr("round 3 done again: want a view of digest other")));
 }
 
 }  // namespace

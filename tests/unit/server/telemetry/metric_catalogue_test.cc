@@ -46,9 +46,9 @@ TEST(MetricCatalogueTest, NamesFollowPrometheusCustom) {
 }
 
 TEST(MetricCatalogueTest, LabelsComeFromAClosedList) {
-  const std::set<std::string> allowed = {"version",   "commit",       "run_id",      "model",    "codec",
-                                         "outcome",   "state",        "worker",      "kind",     "reason",
-                                         "direction", "grpc_service", "grpc_method", "grpc_code", "fate"};
+  const std::set<std::string> allowed = {
+      "version", "commit", "run_id", "model",     "codec",        "broadcast_codec", "outcome",   "state",
+      "worker",  "kind",   "reason", "direction", "grpc_service", "grpc_method",     "grpc_code", "fate"};
   for (const MetricSpec& spec : MetricCatalogue()) {
     for (std::size_t index = 0; index < spec.label_count(); ++index) {
       EXPECT_EQ(allowed.count(spec.labels[index]), 1u) << spec.name << " " << spec.labels[index];

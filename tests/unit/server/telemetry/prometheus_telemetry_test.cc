@@ -38,6 +38,7 @@ class PrometheusTelemetryTest : public ::testing::Test {
     options_.run_id = "run-01234567";
     options_.model = "tiny";
     options_.codec = "fp32";
+    options_.broadcast_codec = "quantized";
     options_.outer_learning_rate = 0.7;
     options_.outer_momentum = 0.9;
     options_.clock = &clock_;
@@ -81,7 +82,10 @@ TEST_F(PrometheusTelemetryTest, SaysWhatItIs) {
   const std::string scrape = Scrape();
   EXPECT_THAT(scrape, StartsWith("HTTP/1.1 200 OK"));
   EXPECT_EQ(ValueOf(scrape, "autoloco_build_info{commit=\"abcdef0\",version=\"1.2.3\"}"), "1");
-  EXPECT_EQ(ValueOf(scrape, "autoloco_run_info{codec=\"fp32\",model=\"tiny\",run_id=\"run-01234567\"}"), "1");
+  EXPECT_EQ(
+      ValueOf(scrape,
+              "autoloco_run_info{broadcast_codec=\"quantized\",codec=\"fp32\",model=\"tiny\",run_id=\"run-01234567\"}"),
+      "1");
   EXPECT_THAT(ValueOf(scrape, "autoloco_outer_learning_rate"), StartsWith("0.7"));
   EXPECT_THAT(scrape, HasSubstr("# TYPE autoloco_rounds_total counter\n"));
 }
@@ -138,7 +142,7 @@ TEST_F(PrometheusTelemetryTest, CountsARound) {
   round.record.statistics.agreement = 0.25;
   round.record.statistics.noise_steps = 60;
   telemetry_->OnRoundCommitted(round);
-  telemetry_->OnCommit(absl::Seconds(2));
+  telemetry_->OnCommit(absl::Seconds(2), absl::Milliseconds(250));
   const std::string scrape = Scrape();
   EXPECT_EQ(ValueOf(scrape, "autoloco_rounds_total{outcome=\"committed\"}"), "1");
   EXPECT_EQ(ValueOf(scrape, "autoloco_round_participants"), "2");
@@ -164,6 +168,7 @@ TEST_F(PrometheusTelemetryTest, CountsARound) {
 TEST_F(PrometheusTelemetryTest, CountsDecisionsPushesTransfersAndCalls) {
   telemetry_->OnDecision({DecisionKind::kRound, Reason::kAborted, 2, {}, "everybody left"});
   telemetry_->OnDecision({DecisionKind::kAdmission, Reason::kStale, 2, {"w1", 3}, ""});
+  telemetry_->OnDecision({DecisionKind::kMembership, Reason::kViewMismatch, 2, {"w1", 3}, "it holds other values"});
   telemetry_->OnPushAnswered("replayed");
   telemetry_->OnPushAnswered("no such \"outcome\"\n");
   telemetry_->OnTransfer(Direction::kPush, 1000, 4000, absl::Seconds(1));
@@ -174,6 +179,7 @@ TEST_F(PrometheusTelemetryTest, CountsDecisionsPushesTransfersAndCalls) {
   EXPECT_EQ(ValueOf(scrape, "autoloco_rounds_total{outcome=\"aborted\"}"), "1");
   EXPECT_EQ(ValueOf(scrape, "autoloco_decisions_total{kind=\"round\",reason=\"aborted\"}"), "1");
   EXPECT_EQ(ValueOf(scrape, "autoloco_decisions_total{kind=\"admission\",reason=\"stale\"}"), "1");
+  EXPECT_EQ(ValueOf(scrape, "autoloco_view_mismatches_total"), "1");
   EXPECT_EQ(ValueOf(scrape, "autoloco_pushes_total{outcome=\"replayed\"}"), "1");
   EXPECT_EQ(ValueOf(scrape, "autoloco_pushes_total{outcome=\"other\"}"), "1");
   EXPECT_EQ(ValueOf(scrape, "autoloco_wire_bytes_total{direction=\"push\"}"), "1500");
@@ -320,8 +326,30 @@ TEST_F(PrometheusTelemetryTest, WorksWithoutAnEndpoint) {
   options_.listen = "";
   Create();
   EXPECT_EQ(telemetry_->port(), 0);
-  telemetry_->OnCommit(absl::Seconds(1));
+  telemetry_->OnCommit(absl::Seconds(1), absl::ZeroDuration());
   telemetry_->OnStatus(RunStatus());
+}
+
+TEST_F(PrometheusTelemetryTest, AStorageTroubleIsLoggedOnceAMinuteAndItsEndOnce) {
+  const absl::Status full = absl::ResourceExhaustedError("full");
+  const auto logged = [this](StorageTask task, const absl::Status& status) {
+    ::testing::internal::CaptureStderr();
+    telemetry_->OnStorage(task, status, absl::ZeroDuration());
+    return ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_THAT(logged(StorageTask::kRoom, full), HasSubstr("storage_failed task=room error=full"));
+  EXPECT_EQ(logged(StorageTask::kRoom, full), "");
+  EXPECT_EQ(logged(StorageTask::kRecords, absl::OkStatus()), "");  // the other task never failed
+  EXPECT_THAT(logged(StorageTask::kRoom, absl::ResourceExhaustedError("gone")), HasSubstr("error=gone"));
+  clock_.now += absl::Seconds(59);
+  EXPECT_EQ(logged(StorageTask::kRoom, absl::ResourceExhaustedError("gone")), "");
+  clock_.now += absl::Seconds(1);
+  EXPECT_THAT(logged(StorageTask::kRoom, absl::ResourceExhaustedError("gone")), HasSubstr("error=gone"));
+  EXPECT_THAT(logged(StorageTask::kRoom, absl::OkStatus()), HasSubstr("storage_works_again task=room"));
+  // Room for one of two deltas, again and again: no line for each of them.
+  EXPECT_EQ(logged(StorageTask::kRoom, absl::ResourceExhaustedError("gone")), "");
+  EXPECT_EQ(logged(StorageTask::kRoom, absl::OkStatus()), "");
+  EXPECT_EQ(Value("autoloco_storage_failures_total"), "6");
 }
 
 TEST_F(PrometheusTelemetryTest, PromtoolFindsNothingToSay) {
@@ -334,11 +362,11 @@ TEST_F(PrometheusTelemetryTest, PromtoolFindsNothingToSay) {
   round.record.statistics.agreement = 0.5;
   round.record.statistics.noise_steps = 25;
   telemetry_->OnRoundCommitted(round);
-  telemetry_->OnCommit(absl::Seconds(1));
+  telemetry_->OnCommit(absl::Seconds(1), absl::ZeroDuration());
   telemetry_->OnTransfer(Direction::kPush, 1, 1, absl::Seconds(1));
   telemetry_->OnEvaluation({});
   telemetry_->OnCheckpoint(StoredCheckpoint{"x", 1}, absl::Seconds(1));
-  telemetry_->OnStorage(absl::OkStatus(), absl::Seconds(1));
+  telemetry_->OnStorage(StorageTask::kRecords, absl::OkStatus(), absl::Seconds(1));
   telemetry_->OnCallStarted("s", "m");
   telemetry_->OnCallHandled("s", "m", "OK", absl::Seconds(1));
   const std::string scrape = Scrape();

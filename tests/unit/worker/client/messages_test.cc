@@ -21,6 +21,7 @@ TEST(MessagesTest, RunSettingsComeFromTheRunConfig) {
   EXPECT_EQ(settings->adamw.weight_decay, 0.1);
   EXPECT_EQ(settings->batch_size, 8u);
   EXPECT_EQ(settings->coding.codec, Codec::kBf16);
+  EXPECT_EQ(settings->broadcast.codec, Codec::kTernary);
   EXPECT_EQ(settings->evaluation_windows, 99u);
   EXPECT_FALSE(settings->strict);
 }
@@ -32,6 +33,14 @@ TEST(MessagesTest, ARunConfigOutOfRangeIsRefused) {
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_NE(status.message().find("batch_size"), absl::string_view::npos) << status;
   EXPECT_FALSE(ToRunSettings(v1::RunConfig()).ok());
+}
+
+TEST(MessagesTest, FormsOfPullsTranslateBothWays) {
+  for (const PullForm form : {PullForm::kNothing, PullForm::kFull, PullForm::kBroadcast, PullForm::kLive}) {
+    EXPECT_EQ(ToPullForm(ToProto(form)), form);
+  }
+  EXPECT_EQ(ToPullForm(v1::PULL_FORM_UNSPECIFIED), std::nullopt);
+  EXPECT_EQ(ToPullForm(static_cast<v1::PullForm>(77)), std::nullopt);
 }
 
 TEST(MessagesTest, EveryMessageSaysWhoSpeaks) {

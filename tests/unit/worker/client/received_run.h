@@ -10,11 +10,12 @@ namespace autoloco::worker {
 
 inline v1::RunConfig ReceivedRun() {
   v1::ServerConfig config;
-  const Outcome outcome = LoadServerConfig(
-      {"--state-dir=/tmp/x", "--run.model.preset=nano", "--run.total-inner-steps=60", "--run.inner.warmup-steps=7",
-       "--run.inner.learning-rate=0.004", "--run.inner.batch-size=8", "--run.codec.delta=bf16",
-       "--run.evaluation.windows=99", "--run.rounds.heartbeat-seconds=1.5", "--run.seed=5"},
-      {}, &config);
+  const Outcome outcome =
+      LoadServerConfig({"--state-dir=/tmp/x", "--run.model.preset=nano", "--run.total-inner-steps=60",
+                        "--run.inner.warmup-steps=7", "--run.inner.learning-rate=0.004", "--run.inner.batch-size=8",
+                        "--run.codec.delta=bf16", "--run.codec.broadcast=quantized", "--run.codec.broadcast-step=3",
+                        "--run.evaluation.windows=99", "--run.rounds.heartbeat-seconds=1.5", "--run.seed=5"},
+                       {}, &config);
   AUTOLOCO_CHECK(!outcome.exits);
   return config.run();
 }

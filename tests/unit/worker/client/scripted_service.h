@@ -44,8 +44,9 @@ class ScriptedService final : public v1::ParameterServer::Service {
   }
   ~ScriptedService() override { server_->Shutdown(); }
 
+  std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
   std::shared_ptr<grpc::Channel> NewChannel() {
-    return grpc::CreateChannel("127.0.0.1:" + std::to_string(port_), grpc::InsecureChannelCredentials());
+    return grpc::CreateChannel(address(), grpc::InsecureChannelCredentials());
   }
   std::unique_ptr<v1::ParameterServer::Stub> NewStub() { return v1::ParameterServer::NewStub(NewChannel()); }
 

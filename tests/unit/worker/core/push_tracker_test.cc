@@ -124,7 +124,7 @@ TEST_F(PushTrackerTest, AbortedGoesOnWithTheNextAssignment) {
 TEST_F(PushTrackerTest, TheNextIntervalStartsBeforeTheAnswerArrives) {
   script_.CloseRound(0);
   script_.Assign(IntervalOf(1));
-  EXPECT_EQ(script_.Last<StartPull>()->version, Version{1});
+  EXPECT_EQ(script_.Count<StartPull>(), 2);
   EXPECT_EQ(script_.Count<CancelPush>(), 0);
   script_.EndPull(1, "d1");
   EXPECT_EQ(script_.Count<StartTraining>(), 2);
@@ -134,16 +134,55 @@ TEST_F(PushTrackerTest, TheNextIntervalStartsBeforeTheAnswerArrives) {
   EXPECT_EQ(script_.Last<StartPush>()->round, 1u);
 }
 
-TEST_F(PushTrackerTest, ADeltaThatIsNeverAnsweredGivesWayToTheNextOne) {
-  script_.CloseRound(0);
-  script_.Assign(IntervalOf(1));
-  script_.EndPull(1, "d1");
-  const Ticket old = script_.Last<StartPush>()->ticket;
-  script_.EndTraining();
-  EXPECT_EQ(script_.Last<CancelPush>()->ticket, old);
-  EXPECT_EQ(script_.Last<StartPush>()->round, 1u);
-  script_.Say(PushEnded{.ticket = old, .status = absl::OkStatus(), .outcome = PushOutcome::kNonFinite, .reason = ""});
-  EXPECT_EQ(script_.Count<SendGoodbye>(), 0);
+TEST_F(PushTrackerTest, ADeltaThatIsNotAnsweredIsAskedForBeforeTheNextOneIsEncoded) {
+  for (const bool known : {true, false}) {
+    MachineScript script;
+    script.Start(0);
+    script.EndTraining();
+    script.CloseRound(0);
+    script.Assign(IntervalOf(1));
+    script.EndPull(1, "d1");
+    const Ticket old = script.Last<StartPush>()->ticket;
+    EXPECT_EQ(script.Count<CancelPush>(), 0);  // the answer may come while the next interval trains
+    script.EndTraining();
+    EXPECT_EQ(script.Last<CancelPush>()->ticket, old);
+    ASSERT_EQ(script.Count<AskPushStatus>(), 1);
+    EXPECT_EQ(script.Count<StartEncoding>(), 1);
+    EXPECT_EQ(script.machine().phase(), WorkerPhase::kPushing);
+    script.Say(PushEnded{.ticket = old, .status = absl::OkStatus(), .outcome = PushOutcome::kNonFinite, .reason = ""});
+    EXPECT_EQ(script.Count<SendGoodbye>(), 0);
+    script.Say(PushStatusEnded{.ticket = script.Last<AskPushStatus>()->ticket,
+                               .status = absl::OkStatus(),
+                               .known = known,
+                               .outcome = PushOutcome::kAccepted,
+                               .reason = ""});
+    ASSERT_EQ(script.Count<StartEncoding>(), 2);
+    EXPECT_EQ(script.Last<StartEncoding>()->previous_counts, known);
+    script.EndEncoding();
+    EXPECT_EQ(script.Last<StartPush>()->round, 1u);
+  }
+}
+
+TEST_F(PushTrackerTest, WhereItsRoundIsOpenForLateDeltasItIsSentToTheEnd) {
+  MachineScript script;
+  script.Say(Welcomed{.session = script.session(),
+                      .identity = {.run_id = "run-1", .incarnation = 1},
+                      .version = 0,
+                      .heartbeat = absl::Seconds(2),
+                      .late_versions_max = 2});
+  script.Say(Prepared{});
+  script.EndPull(0, "digest");
+  script.Assign(IntervalOf(0));
+  script.EndTraining();
+  script.CloseRound(0);
+  script.Assign(IntervalOf(1));
+  script.EndPull(1, "d1");
+  script.EndTraining();
+  EXPECT_EQ(script.Count<CancelPush>(), 0);
+  EXPECT_EQ(script.Count<StartEncoding>(), 1);
+  script.CloseRound(1);
+  script.CloseRound(2);
+  EXPECT_EQ(script.Count<CancelPush>(), 1);
 }
 
 TEST_F(PushTrackerTest, AnAbortedRoundTakesItsDeltaWithIt) {

@@ -37,7 +37,9 @@ TEST(SavedDeltaTest, IsNamedAndSentUnderItsOwnKeyBeforeReady) {
   ASSERT_EQ(script.Count<SendReady>(), 1);
   EXPECT_EQ(script.Last<SendReady>()->identity.incarnation, 8u);
   script.Assign(IntervalOf(4));
-  EXPECT_EQ(script.Last<StartPull>()->version, Version{4});
+  script.EndPull(4, "d4");
+  script.EndTraining();
+  EXPECT_TRUE(script.Last<StartEncoding>()->previous_counts);
 }
 
 TEST(SavedDeltaTest, OneThatTheServerDoesNotWantIsDroppedWithANote) {
@@ -52,6 +54,9 @@ TEST(SavedDeltaTest, OneThatTheServerDoesNotWantIsDroppedWithANote) {
   script.Say(Prepared{});
   script.EndPull(5, "d5");
   EXPECT_EQ(script.Count<SendReady>(), 1);
+  script.Assign(IntervalOf(5));
+  script.EndTraining();
+  EXPECT_FALSE(script.Last<StartEncoding>()->previous_counts);
 }
 
 TEST(SavedDeltaTest, OneThatArrivedIsKnownToCount) {
@@ -66,6 +71,11 @@ TEST(SavedDeltaTest, OneThatArrivedIsKnownToCount) {
   EXPECT_EQ(script.Noted(NoteKind::kDropped), 0);
   EXPECT_EQ(script.Count<StartPush>(), 0);
   EXPECT_EQ(script.Count<DropDelta>(), 1);
+  script.Say(Prepared{});
+  script.EndPull(4, "d4");
+  script.Assign(IntervalOf(4));
+  script.EndTraining();
+  EXPECT_TRUE(script.Last<StartEncoding>()->previous_counts);
 }
 
 TEST(SavedDeltaTest, ALostAnswerIsAskedForUnderItsOwnKey) {

@@ -68,18 +68,18 @@ TEST(WorkerMachineTest, AnotherAssignmentReplacesTheOneInWork) {
   ASSERT_EQ(script.Count<CancelWork>(), 1);
   EXPECT_EQ(script.Count<StartPull>(), 1);  // the base is in use until the engine has stopped
   script.EndWork(absl::CancelledError(""));
-  EXPECT_EQ(script.Last<StartPull>()->version, Version{1});
+  EXPECT_EQ(script.Count<StartPull>(), 2);
   script.EndPull(1, "d1");
   EXPECT_EQ(script.Last<StartTraining>()->assignment.round, 1u);
 }
 
-TEST(WorkerMachineTest, AnIntervalThatEndedJustBeforeItsCancellationIsDropped) {
+TEST(WorkerMachineTest, AnIntervalThatEndedJustBeforeItsCancellationIsNotEncoded) {
   MachineScript script;
   script.Start(0);
   script.Assign(IntervalOf(1));
   script.EndTraining();
-  EXPECT_EQ(script.Count<StartPush>(), 0);
-  EXPECT_EQ(script.Last<DropDelta>()->round, 0u);
+  EXPECT_EQ(script.Count<StartEncoding>(), 0);
+  EXPECT_EQ(script.Count<StartPull>(), 2);
 }
 
 TEST(WorkerMachineTest, ARoundThatClosesWithoutThisWorkerEndsItsInterval) {
@@ -90,7 +90,7 @@ TEST(WorkerMachineTest, ARoundThatClosesWithoutThisWorkerEndsItsInterval) {
   EXPECT_EQ(script.Noted(NoteKind::kDropped), 1);
   script.EndWork(absl::CancelledError(""));
   script.Assign(IntervalOf(1));
-  EXPECT_EQ(script.Last<StartPull>()->version, Version{1});
+  EXPECT_EQ(script.Count<StartPull>(), 2);
 }
 
 TEST(WorkerMachineTest, AbortCancelsAndTheSameRoundMayComeAgain) {
@@ -243,7 +243,6 @@ TEST(WorkerMachineTest, AnExpiredLeaseJoinsAnewInTheSameRun) {
   script.Welcome(2, 5);
   EXPECT_EQ(script.Count<Prepare>(), 1);  // the trainer is kept
   EXPECT_EQ(script.Last<StartPull>()->identity.incarnation, 2u);
-  EXPECT_EQ(script.Last<StartPull>()->held_digest, "digest");
   script.EndPull(5, "d5");
   EXPECT_EQ(script.Last<SendReady>()->identity.incarnation, 2u);
   EXPECT_EQ(script.Last<SendReady>()->version, 5u);
@@ -263,7 +262,7 @@ TEST(WorkerMachineTest, AnIntervalInWorkIsKeptWhenItIsAssignedAgain) {
   MachineScript script = Rejoined();
   EXPECT_EQ(script.Count<CancelWork>(), 0);
   EXPECT_TRUE(script.Last<StartPull>()->probe);  // the base is in use
-  script.EndPull(0, "digest");
+  script.EndProbe(true, 0, "digest");
   EXPECT_EQ(script.Last<SendReady>()->identity.incarnation, 2u);
   script.Assign(IntervalOf(0));
   script.EndTraining();
@@ -273,7 +272,7 @@ TEST(WorkerMachineTest, AnIntervalInWorkIsKeptWhenItIsAssignedAgain) {
 
 TEST(WorkerMachineTest, ADeltaOfTheOldIncarnationWaitsForItsAssignment) {
   MachineScript script = Rejoined();
-  script.EndPull(0, "digest");
+  script.EndProbe(true, 0, "digest");
   script.EndTraining();
   EXPECT_EQ(script.Count<StartPush>(), 0);
   script.Assign(IntervalOf(0));
@@ -301,7 +300,7 @@ TEST(WorkerMachineTest, ADeltaFromOtherParametersThanTheServersIsDropped) {
 
 TEST(WorkerMachineTest, ADeltaOfTheOldIncarnationThatIsNotAskedForIsDropped) {
   MachineScript script = Rejoined();
-  script.EndPull(0, "digest");
+  script.EndProbe(true, 0, "digest");
   script.EndTraining();
   script.CloseRound(0);
   script.Assign(IntervalOf(1));
@@ -311,7 +310,7 @@ TEST(WorkerMachineTest, ADeltaOfTheOldIncarnationThatIsNotAskedForIsDropped) {
 
 TEST(WorkerMachineTest, AnotherIntervalReplacesTheOneOfTheOldIncarnation) {
   MachineScript script = Rejoined();
-  script.EndPull(0, "digest");
+  script.EndProbe(true, 0, "digest");
   Assignment other = IntervalOf(0);
   other.first_sample = 400;
   script.Assign(other);
@@ -322,17 +321,26 @@ TEST(WorkerMachineTest, AnotherIntervalReplacesTheOneOfTheOldIncarnation) {
 
 TEST(WorkerMachineTest, OtherParametersUnderTheSameVersionEndTheInterval) {
   MachineScript script = Rejoined();
-  script.Say(PullEnded{.ticket = script.Last<StartPull>()->ticket,
-                       .status = absl::OkStatus(),
-                       .version = 0,
-                       .digest = "other",
-                       .differs = true});
+  script.EndProbe(false, 0, "");
   EXPECT_EQ(script.Count<CancelWork>(), 1);
   EXPECT_EQ(script.Count<SendReady>(), 1);
   script.EndWork(absl::CancelledError(""));
   EXPECT_FALSE(script.Last<StartPull>()->probe);
   script.EndPull(0, "other");
   EXPECT_EQ(script.Count<SendReady>(), 2);
+}
+
+// The probe was answered when the interval it was about had ended: its delta goes with it.
+TEST(WorkerMachineTest, OtherParametersUnderTheSameVersionDropTheDeltaThatWaits) {
+  MachineScript script = Rejoined();
+  script.EndTraining();
+  script.EndProbe(false, 0, "");
+  EXPECT_EQ(script.Count<DropDelta>(), 1);
+  EXPECT_FALSE(script.Last<StartPull>()->probe);
+  script.EndPull(0, "other");
+  script.Assign(IntervalOf(0));
+  EXPECT_EQ(script.Count<StartPush>(), 0);
+  EXPECT_EQ(script.Count<StartTraining>(), 2);
 }
 
 TEST(WorkerMachineTest, ARoundThatMovedOnEndsTheIntervalOfTheOldIncarnation) {
@@ -449,7 +457,7 @@ TEST(WorkerMachineTest, WhereLateDeltasCountAnIntervalGoesOnPastItsRound) {
   script.AnswerPush(PushOutcome::kAccepted, "late: it counts in round 1");
   script.CloseRound(1);
   script.Assign(IntervalOf(2));
-  EXPECT_EQ(script.Last<StartPull>()->version, 2u);
+  EXPECT_EQ(script.Count<StartPull>(), 2);
   script.EndPull(2, "digest");
   script.CloseRound(2);
   EXPECT_EQ(script.Count<CancelWork>(), 0);
@@ -503,8 +511,8 @@ TEST(WorkerMachineTest, APartThatComesTooLateIsNotSent) {
   script.Say(StopRequested{.reason = "SIGTERM"});
   script.RunTimers(absl::Seconds(6));
   script.EndTraining();
+  EXPECT_EQ(script.Count<StartEncoding>(), 0);
   EXPECT_EQ(script.Count<StartPush>(), 0);
-  EXPECT_EQ(script.Last<DropDelta>()->round, 0u);
 }
 
 TEST(WorkerMachineTest, StopInTheEvaluationSaysGoodbye) {

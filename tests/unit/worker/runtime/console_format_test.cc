@@ -43,9 +43,12 @@ TEST(ConsoleFormatTest, TheWholeLine) {
              .loss = 2.34567,
              .tokens_per_second = 12345,
              .compute_share = 0.874,
+             .bits_per_value = 1.614,
+             .snr_db = 7.32,
              .time_left = absl::Seconds(192)};
   EXPECT_EQ(LiveLine(numbers, 200),
-            "round 12 training [##########..........] 13/25  loss 2.346  12.3k tok/s  computing 87%  left 3m12s");
+            "round 12 training [##########..........] 13/25  loss 2.346  12.3k tok/s  computing 87%  sent 1.61 "
+            "bits 7.3 dB  left 3m12s");
 }
 
 TEST(ConsoleFormatTest, IsCutToTheTerminal) {

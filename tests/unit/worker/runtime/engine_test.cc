@@ -13,6 +13,7 @@
 
 #include "common/base/digest.h"
 #include "tests/support/fake_trainer.h"
+#include "tests/support/fill_base.h"
 #include "tests/support/temp_folder.h"
 
 namespace autoloco::worker {
@@ -96,14 +97,24 @@ class EngineTest : public ::testing::Test {
   }
   // The base as a pull would leave it.
   void SetBase(Engine* engine, float value) {
-    for (float& parameter : engine->base()) parameter = value;
+    FillBase(std::vector<float>(engine->layout().value_count(), value), 0, engine->base());
     engine->BaseChanged();
   }
-  std::shared_ptr<const EncodedDelta> Train(Engine* engine, const Assignment& assignment) {
-    engine->StartTraining(assignment, kOwner);
-    const TrainingEnded ended = sink_.Await<TrainingEnded>();
-    EXPECT_TRUE(ended.status.ok()) << ended.status;
-    EXPECT_EQ(ended.round, assignment.round);
+  // Trains and encodes. `previous_counts`: so does the delta before.
+  std::shared_ptr<const EncodedDelta> Train(Engine* engine, const Assignment& assignment,
+                                            bool previous_counts = false) {
+    engine->StartTraining(assignment);
+    const TrainingEnded trained = sink_.Await<TrainingEnded>();
+    EXPECT_TRUE(trained.status.ok()) << trained.status;
+    EXPECT_EQ(trained.round, assignment.round);
+    return Encode(engine, assignment, previous_counts);
+  }
+  std::shared_ptr<const EncodedDelta> Encode(Engine* engine, const Assignment& assignment, bool previous_counts) {
+    engine->StartEncoding(assignment, kOwner, previous_counts);
+    const DeltaEncoded encoded = sink_.Await<DeltaEncoded>();
+    EXPECT_TRUE(encoded.status.ok()) << encoded.status;
+    EXPECT_EQ(encoded.round, assignment.round);
+    EXPECT_EQ(encoded.digest, engine->delta()->digest);
     return engine->delta();
   }
 
@@ -136,7 +147,87 @@ TEST_F(EngineTest, TheDeltaIsBaseMinusParametersAfterwards) {
   for (const float value : values) mean += value;
   mean /= static_cast<double>(values.size());
   EXPECT_NEAR(mean, 0.5 * (1 - std::pow(0.9, 4)), 0.02);
-  EXPECT_FLOAT_EQ(engine->base()[0], 0.5f);  // the base stays
+  EXPECT_FLOAT_EQ(engine->base()->values()[0], 0.5f);  // the base stays
+  EXPECT_GT(board_.Read().bits_per_value, 0);
+  EXPECT_EQ(board_.Read().snr_db, std::nullopt);
+}
+
+// Two deltas in a row, each of which the server decodes: together they are what was trained, but for what the second
+// one has left. A delta that does not count leaves what was carried before it.
+TEST_F(EngineTest, WhatCodingLosesIsCarriedToTheNextDeltaIfTheLastOneCounts) {
+  RunSettings settings = SmallRun();
+  settings.coding = {.codec = Codec::kRms4, .step = 1.5};
+  std::vector<float> exact;
+  const std::unique_ptr<Engine> lossless = NewEngine();
+  for (const Round round : {0, 1}) {
+    SetBase(lossless.get(), round == 0 ? 0.25f : 0.3f);
+    std::vector<float> values(lossless->layout().value_count());
+    const auto delta = Train(lossless.get(), SomeInterval(round));
+    ASSERT_TRUE(DecodeVector(std::as_bytes(std::span(delta->payload)), Codec::kFp32, values).ok());
+    exact.insert(exact.end(), values.begin(), values.end());
+  }
+  const std::size_t count = exact.size() / 2;
+  double error[2] = {0, 0};
+  for (const bool counts : {false, true}) {
+    const std::unique_ptr<Engine> engine = NewEngine(settings);
+    std::vector<float> first(count), second(count);
+    SetBase(engine.get(), 0.25f);
+    auto delta = Train(engine.get(), SomeInterval(0));
+    EXPECT_EQ(delta->codec, Codec::kRms4);
+    ASSERT_TRUE(DecodeVector(std::as_bytes(std::span(delta->payload)), Codec::kRms4, first).ok());
+    EXPECT_LT(board_.Read().bits_per_value, 8);
+    EXPECT_GT(board_.Read().snr_db.value(), 3);
+    SetBase(engine.get(), 0.3f);
+    delta = Train(engine.get(), SomeInterval(1), counts);
+    ASSERT_TRUE(DecodeVector(std::as_bytes(std::span(delta->payload)), Codec::kRms4, second).ok());
+    // What was to be sent with the second delta, by hand.
+    std::vector<float> wanted(exact.begin() + static_cast<std::ptrdiff_t>(count), exact.end());
+    for (std::size_t i = 0; i < count && counts; ++i) wanted[i] += exact[i] - first[i];
+    const std::string bytes = EncodeVector(wanted, settings.coding, nullptr).value();
+    EXPECT_EQ(delta->payload, bytes);
+    for (std::size_t i = 0; i < count; ++i) {
+      error[counts] += std::abs((exact[i] - first[i]) + (exact[count + i] - second[i]));
+    }
+  }
+  EXPECT_LT(error[1], error[0]);
+}
+
+// An interval that is trained again carries what the one given up did.
+TEST_F(EngineTest, ADeltaThatWasGivenUpTakesNothingAlong) {
+  RunSettings settings = SmallRun();
+  settings.coding = {.codec = Codec::kTernary, .step = 2.5};
+  std::string payloads[2];
+  for (const bool given_up : {false, true}) {
+    const std::unique_ptr<Engine> engine = NewEngine(settings);
+    SetBase(engine.get(), 0.25f);
+    Train(engine.get(), SomeInterval(0));
+    SetBase(engine.get(), 0.3f);
+    payloads[given_up] = Train(engine.get(), SomeInterval(1), true)->payload;
+    if (given_up) payloads[1] = Train(engine.get(), SomeInterval(1), false)->payload;
+  }
+  EXPECT_EQ(payloads[0], payloads[1]);
+}
+
+// Killed after a delta: what it carried and what it left are both there, and what became of it decides.
+TEST_F(EngineTest, WhatWasCarriedComesBackAfterAKill) {
+  RunSettings settings = SmallRun();
+  settings.coding = {.codec = Codec::kRms4, .step = 1.5};
+  for (const bool counts : {false, true}) {
+    std::string payloads[2];
+    for (const bool killed : {false, true}) {
+      std::optional<WorkerState> state;
+      if (killed) state.emplace(WorkerState::Open(folder_.path() + (counts ? "/a" : "/b"), "dc1").value());
+      std::unique_ptr<Engine> engine = NewEngine(settings, state ? &*state : nullptr);
+      SetBase(engine.get(), 0.25f);
+      Train(engine.get(), SomeInterval(0));
+      SetBase(engine.get(), 0.3f);
+      Train(engine.get(), SomeInterval(1), true);
+      if (killed) engine = NewEngine(settings, &*state);
+      SetBase(engine.get(), 0.35f);
+      payloads[killed] = Train(engine.get(), SomeInterval(2), counts)->payload;
+    }
+    EXPECT_EQ(payloads[0], payloads[1]);
+  }
 }
 
 TEST_F(EngineTest, EqualAssignmentsGiveEqualBytes) {
@@ -176,7 +267,7 @@ TEST_F(EngineTest, ANonFiniteDeltaIsNamedAndNotKept) {
   factory_.options.nan_step = 1;
   const std::unique_ptr<Engine> engine = NewEngine();
   SetBase(engine.get(), 0.25f);
-  engine->StartTraining(SomeInterval(), kOwner);
+  engine->StartTraining(SomeInterval());
   const TrainingEnded ended = sink_.Await<TrainingEnded>();
   EXPECT_TRUE(ended.status.ok());
   EXPECT_NE(ended.non_finite.find("model.embed_tokens.weight"), std::string::npos) << ended.non_finite;
@@ -190,7 +281,7 @@ TEST_F(EngineTest, CancelEndsTheInterval) {
   Assignment endless = SomeInterval();
   endless.inner_steps = 1000000;
   endless.sample_count = 2000000;
-  engine->StartTraining(endless, kOwner);
+  engine->StartTraining(endless);
   engine->Cancel();
   EXPECT_EQ(sink_.Await<TrainingEnded>().status.code(), absl::StatusCode::kCancelled);
   EXPECT_TRUE(engine->idle());
@@ -214,16 +305,16 @@ TEST_F(EngineTest, AnIntervalThatEndsEarlyGivesWhatItHas) {
   Assignment endless = SomeInterval();
   endless.inner_steps = 1000000;
   endless.sample_count = 2000000;
-  engine->StartTraining(endless, kOwner);
+  engine->StartTraining(endless);
   while (board_.Read().steps_done == 0) std::this_thread::yield();
   engine->EndTrainingEarly(1);
   const TrainingEnded ended = sink_.Await<TrainingEnded>();
   ASSERT_TRUE(ended.status.ok()) << ended.status;
-  EXPECT_EQ(ended.digest, engine->delta()->digest);
+  Encode(engine.get(), endless, false);
   EXPECT_GE(engine->delta()->report.inner_steps, 1u);
   EXPECT_LT(engine->delta()->report.inner_steps, 1000000u);
 
-  engine->StartTraining(endless, kOwner);  // what was asked of the last interval is over
+  engine->StartTraining(endless);  // what was asked of the last interval is over
   while (board_.Read().steps_done == 0) std::this_thread::yield();
   engine->EndTrainingEarly(900000);
   EXPECT_EQ(sink_.Await<TrainingEnded>().status.code(), absl::StatusCode::kCancelled);

@@ -56,6 +56,15 @@ TEST_F(ProgressBoardTest, SpeedIsAMovingAverage) {
   EXPECT_DOUBLE_EQ(board_.Read().tokens_per_second, 100 + 100.0 / 16);
 }
 
+TEST_F(ProgressBoardTest, WhatTheLastDeltaCost) {
+  board_.DeltaEncoded({.values = 80, .bytes = 20, .squared_signal = 100, .squared_error = 10});
+  EXPECT_EQ(board_.Read().bits_per_value, 2);
+  EXPECT_DOUBLE_EQ(board_.Read().snr_db.value(), 10);
+  board_.DeltaEncoded({.values = 80, .bytes = 320, .squared_signal = 100, .squared_error = 0});
+  EXPECT_EQ(board_.Read().bits_per_value, 32);
+  EXPECT_EQ(board_.Read().snr_db, std::nullopt);
+}
+
 TEST_F(ProgressBoardTest, TimeLeftFollowsThePaceSinceTheFirstStep) {
   board_.Ready(100);
   clock_.now += absl::Seconds(30);

@@ -2,13 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <fstream>
 #include <string>
 #include <vector>
 
-#include "common/base/digest.h"
 #include "tests/support/fake_trainer.h"
+#include "tests/support/fill_base.h"
 #include "tests/support/temp_folder.h"
 
 namespace autoloco::worker {
@@ -67,13 +66,14 @@ class ScriptedServer final : public ServerConnection {
     End(session);
   }
   void StartPull(const PullJob& job) override {
-    const float value = 1.0f / static_cast<float>(1 + version);
-    std::fill(job.base.begin(), job.base.end(), value);
+    const std::vector<float> values(job.base->values().size(), 1.0f / static_cast<float>(1 + version));
+    FillBase(values, version, job.base);
     loop_->Post(PullEnded{.ticket = job.ticket,
                           .status = absl::OkStatus(),
+                          .form = PullForm::kFull,
+                          .confirmed = true,
                           .version = version,
-                          .digest = Digest128(std::span<const float>(job.base)),
-                          .differs = false});
+                          .digest = job.base->held().digest});
   }
   void CancelPull(Ticket) override {}
   void StartPush(const PushJob& job) override {

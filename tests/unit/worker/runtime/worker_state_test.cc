@@ -59,24 +59,37 @@ class WorkerStateTest : public ::testing::Test {
   WorkerState Open(const std::string& worker = "dc1") { return WorkerState::Open(folder_.path(), worker).value(); }
   void Write(const std::string& bytes) const { std::ofstream(path(), std::ios::binary | std::ios::trunc) << bytes; }
   absl::Status Save(const WorkerState& state, const EncodedDelta& delta, const std::string& run_id = "run-1") {
-    return state.Save(KeyOf(delta, run_id), delta, {.first_moment = first_, .second_moment = second_, .steps = 12});
+    return state.Save(KeyOf(delta, run_id), delta,
+                      {.first_moment = first_,
+                       .second_moment = second_,
+                       .steps = 12,
+                       .residual = residual_,
+                       .next_residual = next_residual_});
   }
-  absl::StatusOr<std::uint64_t> LoadOptimizer(const WorkerState& state, const std::string& run_id = "run-1") {
+  absl::StatusOr<std::uint64_t> Load(const WorkerState& state, const std::string& run_id = "run-1") {
     loaded_first_.assign(first_.size(), 0);
     loaded_second_.assign(second_.size(), 0);
-    return state.LoadOptimizer(run_id, kLayoutHash, loaded_first_, loaded_second_);
+    loaded_residual_.assign(first_.size(), 9);
+    loaded_next_residual_.assign(first_.size(), 9);
+    return state.Load(run_id, kLayoutHash,
+                      {.first_moment = loaded_first_,
+                       .second_moment = loaded_second_,
+                       .residual = loaded_residual_,
+                       .next_residual = loaded_next_residual_});
   }
 
   const TempFolder folder_;
   const std::vector<float> first_ = {1, -2, 3.5f, 0.1f, 5};
   const std::vector<float> second_ = {5, 4, 3, 2, 1e-30f};
-  std::vector<float> loaded_first_, loaded_second_;
+  std::vector<float> residual_ = {0.5f, 0, -0.25f, 1, 2};
+  std::vector<float> next_residual_ = {-0.5f, 3, 0.125f, 1e-20f, 0};
+  std::vector<float> loaded_first_, loaded_second_, loaded_residual_, loaded_next_residual_;
 };
 
 TEST_F(WorkerStateTest, NothingIsSavedAtFirst) {
   const WorkerState state = Open();
   EXPECT_FALSE(state.LoadDelta().has_value());
-  EXPECT_TRUE(absl::IsNotFound(LoadOptimizer(state).status()));
+  EXPECT_TRUE(absl::IsNotFound(Load(state).status()));
 }
 
 TEST_F(WorkerStateTest, WhatWasSavedComesBack) {
@@ -96,10 +109,25 @@ TEST_F(WorkerStateTest, WhatWasSavedComesBack) {
     EXPECT_EQ(saved->encoded->layout_hash, kLayoutHash);
     EXPECT_EQ(saved->encoded->codec, Codec::kBf16);
     EXPECT_EQ(saved->encoded->report, delta.report);
-    EXPECT_EQ(LoadOptimizer(state).value(), 12u);
+    EXPECT_EQ(Load(state).value(), 12u);
     EXPECT_EQ(loaded_first_, first_);
     EXPECT_EQ(loaded_second_, second_);
+    EXPECT_EQ(loaded_residual_, residual_);
+    EXPECT_EQ(loaded_next_residual_, next_residual_);
   }
+}
+
+TEST_F(WorkerStateTest, WhereCodingLosesNothingNothingIsCarried) {
+  const WorkerState state = Open();
+  ASSERT_TRUE(Save(state, SomeDelta()).ok());
+  loaded_first_ = loaded_second_ = first_;
+  EXPECT_TRUE(state.Load("run-1", kLayoutHash, {.first_moment = loaded_first_, .second_moment = loaded_second_}).ok());
+  residual_.clear();
+  next_residual_.clear();
+  ASSERT_TRUE(Save(state, SomeDelta()).ok());
+  EXPECT_EQ(Load(state).value(), 12u);
+  EXPECT_EQ(loaded_residual_, std::vector<float>(first_.size(), 0));
+  EXPECT_EQ(loaded_next_residual_, std::vector<float>(first_.size(), 0));
 }
 
 TEST_F(WorkerStateTest, OneWorkerAFolder) {
@@ -113,18 +141,20 @@ TEST_F(WorkerStateTest, TheStateOfAnotherWorkerIsNotTakenOver) {
   ASSERT_TRUE(Save(Open("dc1"), SomeDelta()).ok());
   const WorkerState state = Open("dc2");
   EXPECT_FALSE(state.LoadDelta().has_value());
-  EXPECT_FALSE(LoadOptimizer(state).ok());
+  EXPECT_FALSE(Load(state).ok());
 }
 
 TEST_F(WorkerStateTest, TheOptimizerOfAnotherRunOrModelIsNotLoaded) {
   const WorkerState state = Open();
   ASSERT_TRUE(Save(state, SomeDelta(), "run-1").ok());
-  EXPECT_TRUE(absl::IsNotFound(LoadOptimizer(state, "run-2").status()));
+  EXPECT_TRUE(absl::IsNotFound(Load(state, "run-2").status()));
   std::vector<float> values(first_.size());
-  const absl::Status other = state.LoadOptimizer("run-1", kLayoutHash + 1, values, values).status();
+  std::vector<float> more = values;
+  const absl::Status other =
+      state.Load("run-1", kLayoutHash + 1, {.first_moment = values, .second_moment = more}).status();
   EXPECT_THAT(std::string(other.message()), HasSubstr("layout"));
   std::vector<float> fewer(first_.size() - 1);
-  EXPECT_FALSE(state.LoadOptimizer("run-1", kLayoutHash, fewer, fewer).ok());
+  EXPECT_FALSE(state.Load("run-1", kLayoutHash, {.first_moment = fewer, .second_moment = fewer}).ok());
 }
 
 TEST_F(WorkerStateTest, AFlippedByteAnywhereIsFound) {
@@ -138,7 +168,7 @@ TEST_F(WorkerStateTest, AFlippedByteAnywhereIsFound) {
     damaged[at] = static_cast<char>(damaged[at] ^ 0x01);
     Write(damaged);
     const std::optional<SavedDelta> delta = state.LoadDelta();
-    const absl::StatusOr<std::uint64_t> steps = LoadOptimizer(state);
+    const absl::StatusOr<std::uint64_t> steps = Load(state);
     if (at >= 8 + header_bytes) {
       const bool in_padding = at + 1 == whole.size();  // 7 bytes of payload, 8 in the file
       EXPECT_TRUE(!delta || !steps.ok() || in_padding) << at;
@@ -149,6 +179,8 @@ TEST_F(WorkerStateTest, AFlippedByteAnywhereIsFound) {
     if (steps.ok()) {
       EXPECT_EQ(*steps, 12u) << at;
       EXPECT_EQ(loaded_first_, first_) << at;
+      EXPECT_EQ(loaded_residual_, residual_) << at;
+      EXPECT_EQ(loaded_next_residual_, next_residual_) << at;
     }
   }
 }
@@ -160,7 +192,7 @@ TEST_F(WorkerStateTest, AFileThatIsCutShortIsIgnored) {
   for (std::size_t left = 0; left < whole.size(); left += 7) {
     Write(whole.substr(0, left));
     EXPECT_FALSE(state.LoadDelta().has_value()) << left;
-    EXPECT_FALSE(LoadOptimizer(state).ok()) << left;
+    EXPECT_FALSE(Load(state).ok()) << left;
   }
 }
 

@@ -1,4 +1,4 @@
-#include "server/runtime/encoded_snapshot.h"
+#include "server/runtime/encoded_payload.h"
 
 #include <algorithm>
 #include <utility>
@@ -7,7 +7,7 @@
 
 namespace autoloco::server {
 
-EncodedSnapshot::EncodedSnapshot(Header header, std::vector<std::string> blocks)
+EncodedPayload::EncodedPayload(Header header, std::vector<std::string> blocks)
     : header_(std::move(header)), blocks_(std::move(blocks)) {
   offsets_.reserve(blocks_.size() + 1);
   std::uint64_t offset = 0;
@@ -18,19 +18,19 @@ EncodedSnapshot::EncodedSnapshot(Header header, std::vector<std::string> blocks)
   offsets_.push_back(offset);
 }
 
-void EncodedSnapshot::Copy(std::uint64_t offset, std::uint64_t size, std::string* out) const {
+std::vector<absl::string_view> EncodedPayload::Pieces(std::uint64_t offset, std::uint64_t size) const {
   AUTOLOCO_CHECK(offset <= payload_bytes());
   AUTOLOCO_CHECK(size <= payload_bytes() - offset);
-  out->clear();
-  out->reserve(size);
+  std::vector<absl::string_view> pieces;
   // The last block that starts at or before `offset`.
   std::size_t index = std::upper_bound(offsets_.begin(), offsets_.end(), offset) - offsets_.begin() - 1;
-  while (out->size() < size) {
-    const std::uint64_t skip = offset + out->size() - offsets_[index];
-    const std::uint64_t count = std::min<std::uint64_t>(blocks_[index].size() - skip, size - out->size());
-    out->append(blocks_[index], skip, count);
-    ++index;
+  for (; size > 0; ++index) {
+    const absl::string_view piece = absl::string_view(blocks_[index]).substr(offset - offsets_[index], size);
+    if (!piece.empty()) pieces.push_back(piece);
+    offset += piece.size();
+    size -= piece.size();
   }
+  return pieces;
 }
 
 }  // namespace autoloco::server

@@ -1,0 +1,32 @@
+#include "server/runtime/live_reader.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace autoloco::server {
+namespace {
+
+TEST(LiveReaderTest, WhatItReadsDecodesToTheView) {
+  constexpr std::size_t kValues = kBlockValues + 10;
+  const std::shared_ptr<LiveView> view = *LiveView::Allocate(kValues);
+  for (std::size_t i = 0; i < kValues; ++i) view->values()[i] = static_cast<float>(i) * 0.25F - 3;
+  view->SetVersion(4);
+  view->Change(0, [] {});
+  LiveReader reader(view, 1);
+  BlockDecoder decoder;
+  std::string data = "from before";
+  for (const std::size_t block : {1, 0}) {
+    EXPECT_EQ(reader.Read(block, &data), block == 0 ? 5 : 4);
+    std::vector<float> values(BlockSize(kValues, block));
+    const absl::Status status = decoder.Decode(std::as_bytes(std::span<const char>(data)), Codec::kFp32,
+                                               static_cast<std::uint32_t>(block), values);
+    ASSERT_TRUE(status.ok()) << status;
+    const float* const want = view->values().data() + block * kBlockValues;
+    EXPECT_EQ(values, std::vector<float>(want, want + values.size()));
+  }
+}
+
+}  // namespace
+}  // namespace autoloco::server

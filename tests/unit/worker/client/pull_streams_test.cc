@@ -1,0 +1,138 @@
+// A pull over several streams: each takes its blocks, and what broke is asked for again, and only that.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/digest.h"
+#include "common/base/mutex.h"
+#include "common/codec/delta_codec.h"
+#include "tests/support/fill_base.h"
+#include "tests/unit/worker/client/scripted_service.h"
+#include "worker/client/pull.h"
+
+namespace autoloco::worker {
+namespace {
+
+constexpr std::uint64_t kBlocks = 12;
+constexpr std::uint64_t kValues = kBlocks * kBlockValues - 100;
+
+// A server with one version, sent whole. Fast blocks: long runs of equal values.
+class PullStreamsTest : public ::testing::Test {
+ protected:
+  PullStreamsTest() : base_(BaseBuffer::Allocate(kValues).value()), values_(kValues) {
+    for (std::size_t i = 0; i < values_.size(); ++i) values_[i] = static_cast<float>(i / 1000);
+    for (std::uint64_t index = 0; index < kBlocks; ++index) blocks_.push_back(CodedBlock(values_, index));
+    service_.on_pull = [this](grpc::ServerContext*, const v1::PullRequest& request,
+                              grpc::ServerWriter<v1::PullReply>* writer) { return Answer(request, writer); };
+  }
+
+  grpc::Status Answer(const v1::PullRequest& request, grpc::ServerWriter<v1::PullReply>* writer) {
+    const v1::PullPart& part = request.part();
+    {
+      MutexLock lock(&mutex_);
+      parts_.push_back(part);
+    }
+    if (refusal_ && part.form() != v1::PULL_FORM_UNSPECIFIED) return *refusal_;
+    const std::uint64_t first = part.first_block();
+    const std::uint64_t end = part.block_count() == 0 ? kBlocks : first + part.block_count();
+    v1::PullReply reply;
+    v1::PullHeader& header = *reply.mutable_header();
+    header.set_form(v1::PULL_FORM_FULL);
+    header.set_version(6);
+    header.set_view_digest(Digest128(std::span<const float>(values_)));
+    header.set_codec(v1::CodecConfig::DELTA_FP32);
+    header.set_first_block(first);
+    header.set_block_count(end - first);
+    std::string payload;
+    for (std::uint64_t i = first; i < end; ++i) payload += blocks_[i];
+    header.set_payload_bytes(payload.size());
+    writer->Write(reply);
+    std::uint64_t offset = 0;
+    for (std::uint64_t i = first; i < end; ++i) {
+      if (i == broken_block_) return grpc::Status(grpc::StatusCode::UNAVAILABLE, "cut");
+      reply.mutable_chunk()->set_offset(offset);
+      reply.mutable_chunk()->set_data(blocks_[i]);
+      offset += blocks_[i].size();
+      writer->Write(reply);
+    }
+    return grpc::Status::OK;
+  }
+
+  PullEnded Run(std::size_t connections) {
+    Transfer transfer(absl::Seconds(60));
+    std::vector<std::shared_ptr<grpc::Channel>> channels;
+    for (std::size_t i = 0; i < connections; ++i) channels.push_back(service_.NewChannel());
+    return RunPull(channels, "w", {.ticket = 3, .identity = {}, .base = &base_}, &transfer);
+  }
+  // What was asked for: first block and number of blocks, sorted.
+  std::vector<ByteRange> Asked() {
+    MutexLock lock(&mutex_);
+    std::vector<ByteRange> asked;
+    for (const v1::PullPart& part : parts_) asked.push_back({part.first_block(), part.block_count()});
+    std::ranges::sort(asked, {}, &ByteRange::first);
+    parts_.clear();
+    return asked;
+  }
+  void ExpectHolds() {
+    EXPECT_EQ(base_.held().version, 6u);
+    EXPECT_TRUE(std::ranges::equal(base_.values(), values_));
+  }
+
+  BaseBuffer base_;
+  std::vector<float> values_;
+  std::vector<std::string> blocks_;
+  std::uint64_t broken_block_ = kBlocks;  // at which a stream breaks
+  std::optional<grpc::Status> refusal_;   // of parts of a known form
+  Mutex mutex_;
+  std::vector<v1::PullPart> parts_ ABSL_GUARDED_BY(mutex_);
+  ScriptedService service_;
+};
+
+TEST_F(PullStreamsTest, EachTakesItsBlocks) {
+  const PullEnded ended = Run(3);
+  ASSERT_TRUE(ended.status.ok()) << ended.status;
+  EXPECT_TRUE(ended.confirmed);
+  ExpectHolds();
+  EXPECT_EQ(Asked(), (std::vector<ByteRange>{{0, 4}, {4, 4}, {8, 4}}));
+}
+
+TEST_F(PullStreamsTest, AFewBlocksTakeOneStream) {
+  Run(1);
+  EXPECT_EQ(Asked(), (std::vector<ByteRange>{{0, 0}}));
+  base_ = BaseBuffer::Allocate(kValues).value();
+  Run(9);
+  EXPECT_EQ(Asked().size(), 3u) << "at least four blocks each";
+}
+
+TEST_F(PullStreamsTest, OnlyWhatIsMissingComesAgain) {
+  broken_block_ = 5;
+  EXPECT_EQ(Run(2).status, absl::UnavailableError("cut"));
+  EXPECT_EQ(Asked().front(), (ByteRange{0, 6}));
+  EXPECT_EQ(base_.unfinished()->first_block, 5u);
+  broken_block_ = kBlocks;
+  const std::vector<ByteRange> missing = base_.MissingBlocks();
+  EXPECT_EQ(missing.front().first, 5u);
+  const PullEnded ended = Run(1);
+  ASSERT_TRUE(ended.status.ok()) << ended.status;
+  EXPECT_TRUE(ended.confirmed);
+  ExpectHolds();
+  EXPECT_EQ(TotalBytes(Asked()), TotalBytes(missing));
+}
+
+TEST_F(PullStreamsTest, AVersionThatGoesMeanwhileIsBegunAnew) {
+  refusal_ = grpc::Status(grpc::StatusCode::ABORTED, "gone");
+  EXPECT_EQ(Run(2).status.code(), absl::StatusCode::kAborted);
+  EXPECT_EQ(base_.unfinished(), std::nullopt);
+  EXPECT_EQ(base_.held().version, std::nullopt);
+  refusal_.reset();
+  EXPECT_TRUE(Run(2).confirmed);
+  ExpectHolds();
+}
+
+}  // namespace
+}  // namespace autoloco::worker
