@@ -59,8 +59,9 @@ find_missing_packages() {
   local wanted=("${BUILD_PACKAGES[@]}" "${LIBRARY_PACKAGES[@]}") package
   [ "$with_worker" = 0 ] || wanted+=("${WORKER_PACKAGES[@]}")
   [ "$with_dev" = 0 ] || wanted+=("${DEV_PACKAGES[@]}")
-  if [ "$with_tests" = 1 ] && ! command -v promtool > /dev/null; then
-    wanted+=(prometheus)
+  if [ "$with_tests" = 1 ]; then
+    wanted+=(iproute2)
+    command -v promtool > /dev/null || wanted+=(prometheus)
   fi
   missing=()
   command -v dpkg-query > /dev/null || fail "this is no Debian or Ubuntu; install the counterparts of: ${wanted[*]}"

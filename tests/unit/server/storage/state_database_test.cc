@@ -102,6 +102,8 @@ LeaseRecord Leased(Round round, std::uint64_t attempt, const std::string& worker
 // Every kind of record, in an order in which they could come.
 std::vector<Record> AllKinds() {
   RoundDecidedRecord decided{Decision(7), Committed(7).record};
+  decided.record.params_digest.clear();  // nobody knows them before the commit
+  decided.record.view_digest.clear();
   EvaluationRecord evaluation;
   evaluation.point = {7, 3500, 3.75, 200};
   EvaluationRecord again = evaluation;
