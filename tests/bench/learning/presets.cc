@@ -33,10 +33,14 @@ Arm OneModel(const Group& group, std::string method, Method kind, double learnin
   return arm;
 }
 
+// Starts a quarter above the reference interval and lengthens with the root of the fallen learning rate: 116 rounds
+// where the reference takes 200.
 Arm Autoloco(const Group& group, std::string method = kAutolocoMethod) {
   Arm arm = MakeArm(group, std::move(method));
   arm.policy = IntervalPolicy::kAutoloco;
-  arm.correction = OuterCorrection::kBounded;
+  arm.interval = group.interval + group.interval / 4;
+  arm.learning_rate_power = 0.5;
+  arm.agreement_power = 0;
   return arm;
 }
 
@@ -46,15 +50,19 @@ Arm Corrected(const Group& group, OuterCorrection correction) {
   return arm;
 }
 
+// From the reference interval.
 Arm Power(const Group& group, double learning_rate_power) {
-  Arm arm = Autoloco(group, absl::StrCat("autoloco, p_lr ", learning_rate_power));
+  Arm arm = Autoloco(group, absl::StrCat("autoloco, H ", group.interval, ", p_lr ", learning_rate_power));
+  arm.interval = group.interval;
   arm.learning_rate_power = learning_rate_power;
   return arm;
 }
 
-Arm WithoutModulation(const Group& group) {
-  Arm arm = Autoloco(group, "autoloco, no modulation");
-  arm.agreement_power = 0;
+// The workers' measured disagreement does a part of the lengthening.
+Arm Modulated(const Group& group) {
+  Arm arm = Autoloco(group, "autoloco, p_lr 0.3, modulated");
+  arm.learning_rate_power = 0.3;
+  arm.agreement_power = 0.33;
   return arm;
 }
 
@@ -116,7 +124,7 @@ std::vector<Arm> CoreArms(const Group& group) {
   return {OneModel(group, "data-parallel", Method::kDataParallel),
           MakeArm(group, kReferenceMethod),
           Autoloco(group),
-          WithoutModulation(group),
+          Modulated(group),
           FixedSameRounds(group),
           RandomSameRounds(group)};
 }
@@ -158,7 +166,7 @@ Preset Claim() {
   AppendSweep(cosine, momenta, &arms);
   for (const Arm& arm : CoreArms(cosine)) arms.push_back(arm);
   for (const Arm& arm : CodingArms(cosine)) arms.push_back(arm);
-  arms.push_back(Corrected(cosine, OuterCorrection::kNone));
+  arms.push_back(Corrected(cosine, OuterCorrection::kBounded));
   std::vector<Arm> limited;
   AppendSweep(wsd, momenta, &limited);
   AppendSweep(shards, momenta, &limited);
@@ -173,8 +181,9 @@ Preset Claim() {
        OneModel(cosine, "single worker, 1/8 of the tokens", Method::kSingle),
        OneModel(cosine, "single worker, same tokens", Method::kSingleSameTokens), Fixed(cosine, 10), Fixed(cosine, 40),
        Fixed(cosine, 80), Corrected(cosine, OuterCorrection::kMomentum), Corrected(cosine, OuterCorrection::kVelocity),
-       Corrected(cosine, OuterCorrection::kComposition), Power(cosine, 0.75), Policy(cosine, IntervalPolicy::kQsr),
-       FixedSameRounds(cosine, 0.7), FixedSameRounds(cosine, 0.8), FixedSameRounds(cosine, 0.9), Power(shards, 0.25)},
+       Corrected(cosine, OuterCorrection::kComposition), Power(cosine, 1), Power(cosine, 0.75),
+       Policy(cosine, IntervalPolicy::kQsr), FixedSameRounds(cosine, 0.7), FixedSameRounds(cosine, 0.8),
+       FixedSameRounds(cosine, 0.9), Power(shards, 0.25)},
       &arms);
   AppendLimited(2, FailureArms(cosine), &arms);
   return preset;
@@ -189,7 +198,7 @@ Preset Small() {
   const Group cosine;
   AppendSweep(cosine, {0.8, 0.9}, &preset.arms);
   for (const Arm& arm : CoreArms(cosine)) preset.arms.push_back(arm);
-  preset.arms.push_back(Corrected(cosine, OuterCorrection::kNone));
+  preset.arms.push_back(Corrected(cosine, OuterCorrection::kBounded));
   for (const Arm& arm : CodingArms(cosine)) preset.arms.push_back(arm);
   AppendLimited(1, FailureArms(cosine), &preset.arms);
   std::vector<Arm> others;
