@@ -151,7 +151,8 @@ void Cluster::OnOperatorAnswered(std::size_t index, bool readmit, const absl::St
     return;
   }
   faults_.Count(Fault::kEviction);
-  slot.eviction = Slot::Eviction::kInForce;
+  // One that is answered after the faults have stopped ends at once.
+  slot.eviction = faults_.on() ? Slot::Eviction::kInForce : Slot::Eviction::kEnding;
   world_.After(slot.eviction_lasts, [this, index] {
     if (slots_[index].eviction == Slot::Eviction::kInForce) slots_[index].eviction = Slot::Eviction::kEnding;
   });
@@ -168,7 +169,7 @@ void Cluster::StopFaults() {
   if (server_->paused()) server_->Continue();
   for (Slot& slot : slots_) {
     slot.node->SpareIt();
-    if (slot.eviction != Slot::Eviction::kNone) slot.eviction = Slot::Eviction::kEnding;
+    if (slot.eviction == Slot::Eviction::kInForce) slot.eviction = Slot::Eviction::kEnding;
     slot.down_for = absl::Milliseconds(100);
     if (slot.node->paused()) slot.node->Continue();
     for (auto& zombie : slot.zombies) {

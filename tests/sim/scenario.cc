@@ -37,7 +37,7 @@ server::CoreConfig DrawCore(bool strict, std::uint32_t rounds, std::uint32_t wor
   core.join_timeout = absl::Seconds(600);
   core.finish_timeout = absl::Seconds(60);
   if (dice->Chance(0.7)) core.method.broadcast = {.codec = static_cast<std::uint8_t>(Codec::kRms4), .step = 1.5};
-  core.broadcasts_kept = static_cast<std::uint32_t>(1 + dice->Below(6));
+  core.broadcasts_kept = static_cast<std::uint32_t>(3 + dice->Below(6));
   core.checkpoint_every_rounds = static_cast<std::uint32_t>(1 + dice->Below(4));
   core.max_payload_bytes = 10000;
   return core;

@@ -368,7 +368,7 @@ void ServerNode::ServeLive(Ticket ticket, const std::shared_ptr<PullReply>& repl
   const std::size_t block = reply->first_block + reply->blocks.size();
   if (block >= kBlocks) return EndCall(ticket, *reply);
   reply->blocks.push_back({live_versions_[block], CodedFp32(live_view_, block)});
-  const absl::Duration pace = dice_.Chance(0.4) ? absl::Seconds(8) : absl::Milliseconds(40);
+  const absl::Duration pace = dice_.Chance(0.4) ? absl::Seconds(4) : absl::Milliseconds(40);
   Run(pace * dice_.Uniform(), [this, ticket, reply] { ServeLive(ticket, reply); });
 }
 

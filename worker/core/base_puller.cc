@@ -7,6 +7,7 @@ namespace autoloco::worker {
 void BasePuller::Start(Ticket ticket, const Identity& identity, bool probe, std::vector<Effect>* effects) {
   AUTOLOCO_CHECK(!pulling());
   ticket_ = ticket;
+  probe_ = probe;
   effects->push_back(StartPull{.ticket = ticket, .identity = identity, .probe = probe});
   if (!probe) {
     held_.reset();
@@ -24,6 +25,7 @@ bool BasePuller::OnEnded(const PullEnded& event, absl::Time now) {
   if (ticket_ != event.ticket) return false;
   ticket_.reset();
   if (!event.status.ok() || event.probe) return true;
+  if (event.form != PullForm::kNothing) follows_ = event.form != PullForm::kFull;
   if (event.confirmed) {
     held_ = event.version;
     held_digest_ = event.digest;

@@ -29,6 +29,9 @@ class BasePuller {
   std::optional<Version> held() const { return held_; }
   const std::string& held_digest() const { return held_digest_; }  // empty: it holds nothing
   bool pulling() const { return ticket_.has_value(); }
+  bool probing() const { return pulling() && probe_; }  // the running pull writes nothing
+  // The server sends what changes: a version that is not needed for itself still has to be passed.
+  bool follows() const { return follows_; }
   // No pull runs and none has to wait for its turn.
   bool CanStart(absl::Time now) const { return !pulling() && now >= retry_at_; }
 
@@ -52,6 +55,8 @@ class BasePuller {
   std::optional<Version> held_;
   std::string held_digest_;
   std::optional<Ticket> ticket_;  // of the running pull
+  bool probe_ = false;            // it is one
+  bool follows_ = false;
   int lives_ = 0;                 // pulls of the live parameters since something was confirmed
   absl::Time retry_at_ = absl::InfinitePast();
   Backoff backoff_;

@@ -103,7 +103,7 @@ void WorkerMachine::AdvanceJoin() {
     effects_->push_back(Prepare{.run_id = identity_.run_id});
   }
   if (preparation_ != Preparation::kDone || ready_) return;
-  if (base_checked_) {
+  if (base_checked_ && base_.held()) {
     // Ready says that nothing of an earlier life is on its way any more.
     if (HeldOfEarlierLife() && !push_.parked()) return;
     ready_ = true;
@@ -116,7 +116,7 @@ void WorkerMachine::AdvanceJoin() {
 }
 
 void WorkerMachine::AdvanceWork() {
-  if (next_ && !work_ && !base_.pulling()) {
+  if (next_ && !work_ && !base_.probing()) {
     const Assignment& assignment = *next_;
     AddNote(NoteKind::kAssigned, assignment.round,
             absl::StrCat(assignment.inner_steps, " steps from inner step ", assignment.first_inner_step, ", samples ",
@@ -125,12 +125,21 @@ void WorkerMachine::AdvanceWork() {
     next_.reset();
   }
   AdvanceSettling();
+  if (!work_) CatchUp();
   if (!work_ || work_->stage != Stage::kPulling) return;
   if (base_.held() == work_->assignment.round) {
     StartNextStage();
   } else if (base_.held() && *base_.held() > work_->assignment.round) {
     CancelWorkInProgress(absl::StrCat("its round has closed, version ", *base_.held(), " was pulled"));
   } else if (base_.CanStart(now_)) {
+    base_.Start(next_ticket_++, identity_, false, effects_);
+  }
+}
+
+// Broadcasts that are left out now have to be passed later, when there is work to do.
+void WorkerMachine::CatchUp() {
+  const bool behind = !base_.held() || *base_.held() < server_version_;
+  if (ready_ && link_.up() && behind && base_.follows() && base_.CanStart(now_)) {
     base_.Start(next_ticket_++, identity_, false, effects_);
   }
 }

@@ -94,6 +94,7 @@ class WorkerMachine {
   void AdvanceJoin();
   void AdvanceWork();
   void AdvanceSettling();
+  void CatchUp();
   void AdvanceHeartbeat();
   void AdvanceLeaving();
 

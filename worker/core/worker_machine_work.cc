@@ -133,10 +133,7 @@ void WorkerMachine::CancelWorkInProgress(absl::string_view reason) {
   if (!work_ || work_->cancelled) return;
   AddNote(NoteKind::kDropped, work_->assignment.round, std::string(reason), true);
   switch (work_->stage) {
-    case Stage::kPulling:
-      base_.Cancel(effects_);
-      work_.reset();
-      return;
+    case Stage::kPulling:  // the pull goes on: the next interval starts from what it leads to
     case Stage::kSettling: work_.reset(); return;
     case Stage::kEncoding: work_->cancelled = true; return;
     case Stage::kEvaluating:

@@ -140,14 +140,14 @@ TEST(ValidateTest, ServerWarnings) {
                       "run.model.vocab_size: run.data.tokenizer bytes uses 256 of 32000 rows"},
            ServerCase{[](Config* c) { c->mutable_run()->mutable_membership()->set_deadline_seconds(14); },
                       "run.membership.deadline_seconds: 14 is less than run.rounds.lease_seconds (15)"},
-           // 1.5 billion values of 1.6 bits at 10 Mbit/s.
+           // 1.2 billion values of 1.6 bits at 10 Mbit/s.
            ServerCase{[](Config* c) {
-                        c->mutable_run()->mutable_membership()->set_deadline_seconds(60);
+                        c->mutable_run()->mutable_membership()->set_deadline_seconds(100);
                         c->mutable_run()->mutable_model()->set_width(2048);
                         c->mutable_run()->mutable_model()->set_layers(24);
                         c->mutable_run()->mutable_model()->set_mlp_hidden(5504);
                       },
-                      "run.membership.deadline_seconds: 60 is less than the "},
+                      "run.membership.deadline_seconds: 100 is less than the "},
        }) {
     SCOPED_TRACE(c.problem);
     v1::ServerConfig config = ValidServer();

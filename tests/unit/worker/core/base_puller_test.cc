@@ -151,22 +151,82 @@ TEST(BasePullerTest, ARefusedPullStopsTheWorker) {
   EXPECT_EQ(script.Last<Finish>()->exit_code, kExitRefused);
 }
 
+// A download that takes longer than a round is not begun again with every round.
+TEST(BasePullerTest, APullGoesOnWhenItsRoundCloses) {
+  MachineScript script;
+  script.Join(0);
+  script.Assign(IntervalOf(1));
+  script.CloseRound(1);
+  EXPECT_EQ(script.Noted(NoteKind::kDropped), 1);
+  EXPECT_EQ(script.Count<CancelPull>(), 0);
+  script.Assign(IntervalOf(2));
+  EXPECT_EQ(script.Count<StartPull>(), 2);
+  EXPECT_EQ(script.machine().phase(), WorkerPhase::kPulling);
+  script.EndPull(PullForm::kBroadcast, 1, "d1");
+  EXPECT_EQ(script.Count<StartPull>(), 3);
+  EXPECT_EQ(script.Count<StartTraining>(), 0);
+  script.EndPull(PullForm::kBroadcast, 2, "d2");
+  EXPECT_EQ(script.Last<StartTraining>()->assignment, IntervalOf(2));
+}
+
+TEST(BasePullerTest, AWorkerWithoutWorkFollowsByBroadcasts) {
+  for (const bool lossless : {true, false}) {
+    MachineScript script;
+    script.Welcome(1, 0);
+    script.Say(Prepared{});
+    if (!lossless) script.EndPull(PullForm::kLive, 0, "");
+    script.EndPull(lossless ? PullForm::kFull : PullForm::kNothing, 0, "d0");
+    EXPECT_EQ(script.Count<SendReady>(), 1);
+    const int joined = script.Count<StartPull>();
+    script.CloseRound(0);
+    EXPECT_EQ(script.Count<StartPull>(), joined + (lossless ? 0 : 1));  // whole versions only when one is needed
+    if (lossless) continue;
+    script.EndPull(PullForm::kBroadcast, 1, "d1");
+    script.RunTimers(absl::Seconds(5));
+    EXPECT_EQ(script.Count<StartPull>(), joined + 1);
+    script.Assign(IntervalOf(1));
+    EXPECT_EQ(script.Count<StartTraining>(), 1);
+    EXPECT_EQ(script.Count<StartPull>(), joined + 1);
+    script.CloseRound(1);  // nothing is written while the engine works on the base
+    EXPECT_EQ(script.Count<StartPull>(), joined + 1);
+  }
+}
+
+// A session that breaks before the first work, while the base is on its way to the next version.
+TEST(BasePullerTest, ReadyWaitsForWhatIsHeld) {
+  MachineScript script;
+  script.Welcome(1, 0);
+  script.Say(Prepared{});
+  script.EndPull(PullForm::kLive, 0, "");
+  script.EndPull(PullForm::kNothing, 0, "d0");
+  script.CloseRound(0);
+  script.EndSession(absl::UnavailableError("reset"));
+  script.RunTimers(absl::Seconds(1));
+  script.Welcome(1, 1);
+  EXPECT_EQ(script.Count<SendReady>(), 1);
+  script.EndPull(PullForm::kBroadcast, 1, "d1");
+  ASSERT_EQ(script.Count<SendReady>(), 2);
+  EXPECT_EQ(script.Last<SendReady>()->version, 1u);
+}
+
 TEST(BasePullerTest, TheEndOfACancelledPullIsIgnored) {
   MachineScript script;
   script.Join(0);
   script.Assign(IntervalOf(1));
   const Ticket old = script.Last<StartPull>()->ticket;
-  script.Assign(IntervalOf(2));
+  script.EndSession(absl::FailedPreconditionError("incarnation expired: w#1"));
   EXPECT_EQ(script.Last<CancelPull>()->ticket, old);
+  script.RunTimers(absl::Seconds(1));
+  script.Welcome(2, 2);
   script.Say(PullEnded{.ticket = old,
                        .status = absl::OkStatus(),
                        .form = PullForm::kFull,
                        .confirmed = true,
                        .version = 1,
                        .digest = "d1"});
-  EXPECT_EQ(script.Count<StartTraining>(), 0);
+  EXPECT_EQ(script.Count<SendReady>(), 1);
   script.EndPull(2, "d2");
-  EXPECT_EQ(script.Last<StartTraining>()->assignment.round, 2u);
+  EXPECT_EQ(script.Count<SendReady>(), 2);
 }
 
 }  // namespace
