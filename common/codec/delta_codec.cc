@@ -233,6 +233,13 @@ double BlockDecoder::SquaredNorm(const Coded& coded, Codec codec, std::size_t co
   return squares * (static_cast<double>(coded.unit) * coded.unit);
 }
 
+absl::Status BlockDecoder::Check(std::span<const std::byte> block, Codec codec, std::uint32_t index, std::size_t count,
+                                 double* squared_norm) {
+  AUTOLOCO_ASSIGN_OR_RETURN(const Coded coded, Open(block, codec, index, count));
+  *squared_norm = SquaredNorm(coded, codec, count);
+  return absl::OkStatus();
+}
+
 absl::Status BlockDecoder::Decode(std::span<const std::byte> block, Codec codec, std::uint32_t index,
                                   std::span<float> values, double* squared_norm) {
   AUTOLOCO_ASSIGN_OR_RETURN(const Coded coded, Open(block, codec, index, values.size()));

@@ -72,10 +72,15 @@ class BlockDecoder {
   BlockDecoder(const BlockDecoder&) = delete;
   BlockDecoder& operator=(const BlockDecoder&) = delete;
 
+  // Whether Decode would take the block, at the price of no more than finding out. `squared_norm` becomes the sum of the
+  // squares of its `count` values (fp64; the same on every processor): not finite where a value is not. Errors as Decode.
+  absl::Status Check(std::span<const std::byte> block, Codec codec, std::uint32_t index, std::size_t count,
+                     double* squared_norm);
+
   // Decodes one block, header included, into `values` (exactly filled).
   // DATA_LOSS: checksum. INVALID_ARGUMENT: index, codec, sizes, unit, symbols or frame are not those of this block.
   // Messages name the block. `values` is unchanged on error. REQUIRES: 1 <= values.size() <= kBlockValues.
-  // `squared_norm`, unless null, becomes the sum of the squares of the values (fp64; the same on every processor).
+  // `squared_norm`, unless null, becomes the sum of the squares of the values, as by Check.
   absl::Status Decode(std::span<const std::byte> block, Codec codec, std::uint32_t index, std::span<float> values,
                       double* squared_norm = nullptr);
 

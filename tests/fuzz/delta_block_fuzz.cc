@@ -16,6 +16,8 @@ void DecodeBlock(const std::string& block, Codec codec, std::size_t count) {
   std::vector<float> sum(count);
   const absl::Status status = decoder.Decode(Bytes(block), codec, 0, values);
   AUTOLOCO_CHECK(decoder.DecodeAdd(Bytes(block), codec, 0, 1, sum).ok() == status.ok());
+  double squared_norm = 0;
+  AUTOLOCO_CHECK(decoder.Check(Bytes(block), codec, 0, count, &squared_norm).ok() == status.ok());
   for (std::size_t i = 0; i < count; ++i) {
     if (!status.ok()) {
       AUTOLOCO_CHECK(values[i] == 7.0F && sum[i] == 0);
