@@ -32,6 +32,10 @@ Packing PackingOf(Codec codec) {
   return codec == Codec::kTernary ? Packing::kTernary : Packing::kByte;
 }
 
+std::size_t PrefixBytes(Codec codec, std::uint64_t value_count) {
+  return IsQuantized(codec) ? UnitCount(PackingOf(codec), value_count) * kUnitBytes : 0;
+}
+
 std::size_t CodedBytes(Codec codec, std::uint64_t value_count) {
   return IsQuantized(codec) ? PackedBytes(PackingOf(codec), value_count) : value_count * PlaneCount(codec);
 }
@@ -48,7 +52,8 @@ BlockHeader ReadHeader(const std::byte* bytes) {
 }
 
 absl::Status CheckHeader(const BlockHeader& header, Codec codec, std::uint64_t index, std::uint64_t value_count) {
-  const std::uint64_t raw_bytes = PrefixBytes(codec) + CodedBytes(codec, value_count);
+  const std::uint64_t prefix_bytes = PrefixBytes(codec, value_count);
+  const std::uint64_t raw_bytes = prefix_bytes + CodedBytes(codec, value_count);
   if (header.index != index) return RefuseBlock(index, "want its index, got ", header.index);
   if (header.codec != static_cast<std::uint8_t>(codec)) {
     return RefuseBlock(index, "want codec ", static_cast<int>(codec), ", got ", static_cast<int>(header.codec));
@@ -63,8 +68,8 @@ absl::Status CheckHeader(const BlockHeader& header, Codec codec, std::uint64_t i
   if (header.stored == kStoredZstd && header.body_bytes >= raw_bytes) {
     return RefuseBlock(index, "want fewer than ", raw_bytes, " compressed bytes, got ", header.body_bytes);
   }
-  if (header.body_bytes < PrefixBytes(codec)) {
-    return RefuseBlock(index, "want a unit of ", PrefixBytes(codec), " bytes, got a body of ", header.body_bytes);
+  if (header.body_bytes < prefix_bytes) {
+    return RefuseBlock(index, "want units of ", prefix_bytes, " bytes, got a body of ", header.body_bytes);
   }
   return absl::OkStatus();
 }

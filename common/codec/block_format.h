@@ -21,8 +21,8 @@ inline constexpr std::size_t kUnitBytes = 4;          // part of the wire format
 
 // REQUIRES: a quantized codec.
 Packing PackingOf(Codec codec);
-// Bytes in front of the coded ones in a body: the unit of a quantized block.
-inline std::size_t PrefixBytes(Codec codec) { return IsQuantized(codec) ? kUnitBytes : 0; }
+// Bytes in front of the coded ones in a body: the units of a quantized block.
+std::size_t PrefixBytes(Codec codec, std::uint64_t value_count);
 // Bytes that the values of a block become before zstd: planes or packed symbols.
 std::size_t CodedBytes(Codec codec, std::uint64_t value_count);
 

@@ -1,6 +1,7 @@
 #include "common/codec/delta_codec.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 
@@ -18,6 +19,26 @@ namespace {
 absl::Status RefuseNotFinite(std::uint32_t index, std::size_t i) {
   return absl::InvalidArgumentError(
       absl::StrCat("block ", index, ": value ", index * kBlockValues + i, " of the vector is not finite"));
+}
+
+// Those of one block.
+using Units =
+    std::array<float, std::max({UnitCount(Packing::kByte, kBlockValues), UnitCount(Packing::kNibble, kBlockValues),
+                                UnitCount(Packing::kTernary, kBlockValues)})>;
+
+// What a reader may find in front of the symbols of a quantized block.
+absl::Status CheckUnits(std::uint32_t index, Codec codec, std::size_t count, const Units& units) {
+  if (!IsQuantized(codec)) return absl::OkStatus();
+  const Packing packing = PackingOf(codec);
+  for (std::size_t i = 0; i < UnitCount(packing, count); ++i) {
+    if (!IsUnit(units[i])) {
+      return RefuseBlock(index, "want a unit of 0 or from ", kUnitMin, " to ", kUnitMax, ", got ", units[i]);
+    }
+    if (units[i] != 0 && ValuesOfUnit(packing, count, i).size == 0) {
+      return RefuseBlock(index, "want a unit of 0 for a range without values, got ", units[i]);
+    }
+  }
+  return absl::OkStatus();
 }
 
 // One block on its way out.
@@ -46,8 +67,8 @@ std::size_t FirstNotFinite(const Outgoing& block, Codec codec) {
 std::uint64_t MaxPayloadBytes(std::uint64_t value_count, Codec codec) {
   const std::uint64_t full = value_count / kBlockValues;
   const std::uint64_t rest = value_count % kBlockValues;
-  return BlockCount(value_count) * (kBlockHeaderBytes + PrefixBytes(codec)) + full * CodedBytes(codec, kBlockValues) +
-         CodedBytes(codec, rest);
+  const auto body_bytes = [codec](std::uint64_t count) { return PrefixBytes(codec, count) + CodedBytes(codec, count); };
+  return BlockCount(value_count) * kBlockHeaderBytes + full * body_bytes(kBlockValues) + body_bytes(rest);
 }
 
 struct BlockEncoder::State {
@@ -56,13 +77,14 @@ struct BlockEncoder::State {
         kernels(BestQuantizerKernels()),
         compressor(to_use),
         coded(CodedBytes(to_use.codec, kBlockValues)),
-        body(PrefixBytes(to_use.codec) + coded.size()) {}
+        body(PrefixBytes(to_use.codec, kBlockValues) + coded.size()) {}
 
-  float Unit(const Outgoing& block, double squared_signal) const;
+  // Fills `units` and the report's signal; the error is that of the ranges whose unit is 0.
+  void Measure(const Outgoing& block, CodingReport* report);
   absl::StatusOr<CodingReport> Quantize(const Outgoing& block, Feedback feedback);
   absl::StatusOr<CodingReport> Split(const Outgoing& block, Feedback feedback);
   // The coded bytes become the body of a block.
-  void Finish(std::uint32_t index, std::span<const std::uint8_t> ready, std::string* payload);
+  void Finish(std::uint32_t index, std::uint64_t value_count, std::string* payload);
   absl::StatusOr<CodingReport> Encode(const Outgoing& block, Feedback feedback, std::string* payload);
 
   Coding coding;
@@ -70,34 +92,43 @@ struct BlockEncoder::State {
   FrameCompressor compressor;
   std::vector<std::uint8_t> coded;
   std::vector<std::byte> body;
+  Units units = {};
   // Of a block, for the byte planes.
   std::vector<float> sent;           // v
   std::vector<float> minus_decoded;  // so that sums of v - decoded are sums of v plus this
 };
 
-float BlockEncoder::State::Unit(const Outgoing& block, double squared_signal) const {
-  const std::size_t count = block.values.size();
-  if (coding.codec != Codec::kInt8) return RmsUnit(squared_signal, count, coding.step);
-  return MaxAbsUnit(kernels.max_abs(block.values.data(), DataOrNull(block.residual), count));
+void BlockEncoder::State::Measure(const Outgoing& block, CodingReport* report) {
+  const Packing packing = PackingOf(coding.codec);
+  for (std::size_t i = 0; i < UnitCount(packing, block.values.size()); ++i) {
+    const ValueRange range = ValuesOfUnit(packing, block.values.size(), i);
+    units[i] = 0;
+    if (range.size == 0) continue;
+    const float* const values = block.values.data() + range.begin;
+    const float* const residual = block.residual.empty() ? nullptr : block.residual.data() + range.begin;
+    const double squares = kernels.sum_of_squares(values, residual, range.size);
+    units[i] = coding.codec == Codec::kInt8 ? MaxAbsUnit(kernels.max_abs(values, residual, range.size))
+                                            : RmsUnit(squares, range.size, coding.step);
+    report->squared_signal += squares;
+    if (units[i] == 0) report->squared_error += squares;
+  }
 }
 
 absl::StatusOr<CodingReport> BlockEncoder::State::Quantize(const Outgoing& block, Feedback feedback) {
   const std::size_t count = block.values.size();
   CodingReport report = {.values = count};
-  report.squared_signal = kernels.sum_of_squares(block.values.data(), DataOrNull(block.residual), count);
+  Measure(block, &report);
   if (!std::isfinite(report.squared_signal)) return RefuseNotFinite(block.index, FirstNotFinite(block, coding.codec));
-  const float unit = Unit(block, report.squared_signal);
-  std::memcpy(body.data(), &unit, kUnitBytes);
+  std::memcpy(body.data(), units.data(), PrefixBytes(coding.codec, count));
   const auto packing = static_cast<std::size_t>(PackingOf(coding.codec));
-  const double error =
+  report.squared_error +=
       kernels.quantize[packing][static_cast<std::size_t>(feedback)]({.values = block.values.data(),
                                                                      .residual_in = DataOrNull(block.residual),
                                                                      .residual_out = DataOrNull(block.next),
                                                                      .view = DataOrNull(block.view),
                                                                      .count = count,
-                                                                     .unit = unit,
+                                                                     .units = units.data(),
                                                                      .packed = coded.data()});
-  report.squared_error = unit == 0 ? report.squared_signal : error * static_cast<double>(unit) * unit;
   return report;
 }
 
@@ -122,8 +153,9 @@ absl::StatusOr<CodingReport> BlockEncoder::State::Split(const Outgoing& block, F
   return report;
 }
 
-void BlockEncoder::State::Finish(std::uint32_t index, std::span<const std::uint8_t> ready, std::string* payload) {
-  const std::size_t prefix = PrefixBytes(coding.codec);
+void BlockEncoder::State::Finish(std::uint32_t index, std::uint64_t value_count, std::string* payload) {
+  const std::span<const std::uint8_t> ready(coded.data(), CodedBytes(coding.codec, value_count));
+  const std::size_t prefix = PrefixBytes(coding.codec, value_count);
   // One byte less than raw: a block that zstd does not shrink is stored as it is.
   std::size_t bytes = compressor.Compress(ready, body.data() + prefix, ready.size() - 1);
   BlockHeader header;
@@ -141,9 +173,10 @@ absl::StatusOr<CodingReport> BlockEncoder::State::Encode(const Outgoing& block, 
                                                          std::string* payload) {
   AUTOLOCO_CHECK(!block.values.empty());
   AUTOLOCO_CHECK(block.values.size() <= kBlockValues);
-  AUTOLOCO_ASSIGN_OR_RETURN(CodingReport report, IsQuantized(coding.codec) ? Quantize(block, feedback) : Split(block, feedback));
+  AUTOLOCO_ASSIGN_OR_RETURN(CodingReport report,
+                            IsQuantized(coding.codec) ? Quantize(block, feedback) : Split(block, feedback));
   const std::size_t before = payload->size();
-  Finish(block.index, {coded.data(), CodedBytes(coding.codec, block.values.size())}, payload);
+  Finish(block.index, block.values.size(), payload);
   report.bytes = payload->size() - before;
   return report;
 }
@@ -161,7 +194,7 @@ void BlockEncoder::Append(std::uint32_t index, std::span<const float> values, st
   AUTOLOCO_CHECK(values.size() <= kBlockValues);
   AUTOLOCO_CHECK(!IsQuantized(state_->coding.codec));
   SplitPlanes(values, state_->coding.codec, state_->coded.data());
-  state_->Finish(index, {state_->coded.data(), CodedBytes(state_->coding.codec, values.size())}, payload);
+  state_->Finish(index, values.size(), payload);
 }
 
 absl::StatusOr<CodingReport> BlockEncoder::Encode(std::uint32_t index, std::span<const float> values,
@@ -186,13 +219,14 @@ absl::StatusOr<CodingReport> BlockEncoder::EncodeAndAdd(std::uint32_t index, std
 
 struct BlockDecoder::Coded {
   const std::uint8_t* bytes;
-  float unit;  // of a quantized block
+  const float* units;  // of a quantized block
 };
 
 struct BlockDecoder::State {
   const QuantizerKernels& kernels = BestQuantizerKernels();
   FrameDecompressor decompressor;
   std::vector<std::uint8_t> coded = std::vector<std::uint8_t>(CodedBytes(Codec::kFp32, kBlockValues));
+  Units units = {};  // of the block last opened
 };
 
 BlockDecoder::BlockDecoder() : state_(std::make_unique<State>()) {}
@@ -206,14 +240,11 @@ absl::StatusOr<BlockDecoder::Coded> BlockDecoder::Open(std::span<const std::byte
   if (!IsKnown(codec)) return RefuseBlock(index, "unknown codec ", static_cast<int>(codec));
   BlockHeader header;
   AUTOLOCO_ASSIGN_OR_RETURN(const std::span<const std::byte> body, OpenBlock(block, codec, index, count, &header));
-  Coded coded = {.bytes = state_->coded.data(), .unit = 0};
-  if (IsQuantized(codec)) {
-    std::memcpy(&coded.unit, body.data(), kUnitBytes);
-    if (!IsUnit(coded.unit)) {
-      return RefuseBlock(index, "want a unit of 0 or from ", kUnitMin, " to ", kUnitMax, ", got ", coded.unit);
-    }
-  }
-  const std::span<const std::byte> stored = body.subspan(PrefixBytes(codec));
+  Coded coded = {.bytes = state_->coded.data(), .units = state_->units.data()};
+  const std::size_t prefix = PrefixBytes(codec, count);
+  std::memcpy(state_->units.data(), body.data(), prefix);
+  AUTOLOCO_RETURN_IF_ERROR(CheckUnits(index, codec, count, state_->units));
+  const std::span<const std::byte> stored = body.subspan(prefix);
   const std::size_t bytes = CodedBytes(codec, count);
   if (header.stored == kStoredRaw) {
     coded.bytes = reinterpret_cast<const std::uint8_t*>(stored.data());
@@ -229,8 +260,7 @@ absl::StatusOr<BlockDecoder::Coded> BlockDecoder::Open(std::span<const std::byte
 double BlockDecoder::SquaredNorm(const Coded& coded, Codec codec, std::size_t count) const {
   if (!IsQuantized(codec)) return SquaredPlanes(coded.bytes, codec, count);
   const auto packing = static_cast<std::size_t>(PackingOf(codec));
-  const auto squares = static_cast<double>(state_->kernels.squared_symbols[packing](coded.bytes, count));
-  return squares * (static_cast<double>(coded.unit) * coded.unit);
+  return state_->kernels.squared_norm[packing](coded.bytes, coded.units, count);
 }
 
 absl::Status BlockDecoder::Check(std::span<const std::byte> block, Codec codec, std::uint32_t index, std::size_t count,
@@ -246,7 +276,7 @@ absl::Status BlockDecoder::Decode(std::span<const std::byte> block, Codec codec,
   if (squared_norm != nullptr) *squared_norm = SquaredNorm(coded, codec, values.size());
   if (IsQuantized(codec)) {
     const auto packing = static_cast<std::size_t>(PackingOf(codec));
-    state_->kernels.dequantize[packing](coded.bytes, coded.unit, values.size(), values.data());
+    state_->kernels.dequantize[packing](coded.bytes, coded.units, values.size(), values.data());
   } else {
     JoinPlanes(coded.bytes, codec, values);
   }
@@ -259,7 +289,7 @@ absl::Status BlockDecoder::DecodeAdd(std::span<const std::byte> block, Codec cod
   if (squared_norm != nullptr) *squared_norm = SquaredNorm(coded, codec, sum.size());
   if (IsQuantized(codec)) {
     const auto packing = static_cast<std::size_t>(PackingOf(codec));
-    state_->kernels.dequantize_add[packing](coded.bytes, coded.unit, sum.size(), weight, sum.data());
+    state_->kernels.dequantize_add[packing](coded.bytes, coded.units, sum.size(), weight, sum.data());
   } else {
     AddPlanes(coded.bytes, codec, weight, sum);
   }

@@ -13,6 +13,15 @@ float ToUnit(double unit) {
 
 }  // namespace
 
+ValueRange ValuesOfUnit(Packing packing, std::size_t count, std::size_t index) {
+  const std::size_t stride = PackedBytes(packing, count);
+  const std::size_t ranges = RangesPerPlane(packing, count);
+  const std::size_t position = index % ranges * kRangePositions;
+  const std::size_t begin = index / ranges * stride + position;
+  const std::size_t end = std::min(begin + std::min(kRangePositions, stride - position), count);
+  return {begin, end > begin ? end - begin : 0};
+}
+
 bool IsUnit(float unit) {
   if (unit == 0) return !std::signbit(unit);
   return unit >= kUnitMin && unit <= kUnitMax;

@@ -1,12 +1,14 @@
 // The uniform quantizer: values to symbols to packed bytes and back, for one block. README.md has the formulas.
 //
-// A block has one unit u (fp32). Symbol q stands for q * u. With v = value + residual, all in fp32, every operation
-// rounded to nearest even, none fused:
+// Symbol q stands for q * u, where u is the unit (fp32) of the value's range. With v = value + residual, all in fp32,
+// every operation rounded to nearest even, none fused:
 //
 //   x = v * (1 / u)      q = round-half-even(min(max(x, -Q), Q))      decoded = q * u      residual' = v - decoded
 //
 // Symbols are packed in planes: with P symbols a byte and S = ceil(n / P), byte j holds the symbols of the values j,
-// j + S, j + 2 S ... , so that whole vectors of values meet in whole vectors of bytes.
+// j + S, j + 2 S ... , so that whole vectors of values meet in whole vectors of bytes. Each plane is cut into ranges of
+// 4,096 positions j, and each range has a unit of its own: what is small beside other values of its block is not
+// rounded away with their scale. The ranges of plane 0 come first, then those of plane 1 ...
 //
 // The same loops exist twice: plain (quantizer_reference.h, kept for ever) and vectorized for every instruction set
 // (quantizer_kernels.cc), equal bit for bit. The table below is what both fill.
@@ -35,6 +37,23 @@ constexpr std::size_t PackedBytes(Packing packing, std::size_t count) {
   return (count + SymbolsPerByte(packing) - 1) / SymbolsPerByte(packing);
 }
 
+inline constexpr std::size_t kRangePositions = 4096;  // part of the wire format
+// Ranges in one plane.
+constexpr std::size_t RangesPerPlane(Packing packing, std::size_t count) {
+  return (PackedBytes(packing, count) + kRangePositions - 1) / kRangePositions;
+}
+// Ranges, and so units, in a block.
+constexpr std::size_t UnitCount(Packing packing, std::size_t count) {
+  return SymbolsPerByte(packing) * RangesPerPlane(packing, count);
+}
+// The values of a range: neighbours. None where the last planes of a short block end before it.
+struct ValueRange {
+  std::size_t begin = 0;
+  std::size_t size = 0;
+};
+// REQUIRES: index < UnitCount(packing, count).
+ValueRange ValuesOfUnit(Packing packing, std::size_t count, std::size_t index);
+
 // A unit is +0 or in [kUnitMin, kUnitMax]: its reciprocal and 128 times it are finite and normal.
 inline constexpr float kUnitMin = 0x1p-126F;
 inline constexpr float kUnitMax = 0x1p120F;
@@ -57,7 +76,7 @@ struct QuantizeBlock {
   float* residual_out = nullptr;       // null: not wanted
   float* view = nullptr;               // null: not wanted; what is decoded is added to it
   std::size_t count = 0;
-  float unit = 0;  // 0: all symbols are zero
+  const float* units = nullptr;  // UnitCount; 0: all symbols of that range are zero
   std::uint8_t* packed = nullptr;
 };
 
@@ -76,19 +95,21 @@ struct QuantizerKernels {
   using SumOfSquares = double (*)(const float* values, const float* residual, std::size_t count);
   // Largest |v|; anything where a v is NaN.
   using MaxAbs = float (*)(const float* values, const float* residual, std::size_t count);
-  // Packs a block whose v are finite. Returns the sum of (x - q)^2: the squared error in units of unit^2.
+  // Packs a block whose v are finite. Returns the squared error but for ranges whose unit is 0: u^2 times the range's
+  // sum of (x - q)^2, added up in fp64, range by range and plane by plane in each.
   using Quantize = double (*)(const QuantizeBlock& block);
-  // Sum of q^2 over the block's symbols.
-  using SquaredSymbols = std::uint64_t (*)(const std::uint8_t* packed, std::size_t count);
-  using Dequantize = void (*)(const std::uint8_t* packed, float unit, std::size_t count, float* values);
+  // Sum of (q u)^2 over the block: u^2 times the range's sum of q^2, added up in the same order.
+  using SquaredNorm = double (*)(const std::uint8_t* packed, const float* units, std::size_t count);
+  using Dequantize = void (*)(const std::uint8_t* packed, const float* units, std::size_t count, float* values);
   // sum[i] = sum[i] + weight * (q u), each operation rounded.
-  using DequantizeAdd = void (*)(const std::uint8_t* packed, float unit, std::size_t count, float weight, float* sum);
+  using DequantizeAdd = void (*)(const std::uint8_t* packed, const float* units, std::size_t count, float weight,
+                                 float* sum);
 
   const char* name = "";
   SumOfSquares sum_of_squares = nullptr;
   MaxAbs max_abs = nullptr;
   std::array<std::array<Quantize, kFeedbacks>, kPackings> quantize = {};
-  std::array<SquaredSymbols, kPackings> squared_symbols = {};
+  std::array<SquaredNorm, kPackings> squared_norm = {};
   std::array<Dequantize, kPackings> dequantize = {};
   std::array<DequantizeAdd, kPackings> dequantize_add = {};
 };

@@ -66,11 +66,13 @@ float MaxAbs(const float* values, const float* residual, std::size_t count) {
   return MaxAbsFrom(*std::max_element(lanes, lanes + kLanes), values, residual, i, count);
 }
 
-// Positions j whose P values all exist, a multiple of `step`.
+// Where in a range the positions end whose P values all exist, cut to whole steps. REQUIRES: `step` divides
+// kRangePositions.
 template <Packing kPacking>
-std::size_t FullPositions(std::size_t count, std::size_t step) {
+std::size_t FullEnd(PositionRange range, std::size_t count, std::size_t step) {
   const std::size_t before_last = (SymbolsPerByte(kPacking) - 1) * PackedBytes(kPacking, count);
-  return count > before_last ? (count - before_last) / step * step : 0;
+  const std::size_t full = count > before_last ? (count - before_last) / step * step : 0;
+  return std::clamp(full, range.begin, std::max(range.begin, range.end / step * step));
 }
 
 template <Packing kPacking>
@@ -82,38 +84,45 @@ HWY_INLINE hn::VFromD<U32> TimesRadix(hn::VFromD<U32> bytes) {
   }
 }
 
+// One range. Returns its squared error.
 template <Packing kPacking, Feedback kFeedback>
-double Quantize(const QuantizeBlock& block) {
+double QuantizeRange(const QuantizeBlock& block, std::size_t range) {
   constexpr F32 kF32;
   constexpr U32 kU32;
   constexpr std::size_t kPlanes = SymbolsPerByte(kPacking);
   const std::size_t stride = PackedBytes(kPacking, block.count);
-  const std::size_t full = FullPositions<kPacking>(block.count, kSumLanes);
+  const PositionRange positions = PositionsOfRange<kPacking>(block.count, range);
+  const std::size_t full = FullEnd<kPacking>(positions, block.count, kSumLanes);
+  const RangeUnits<kPacking> range_units(block.units, block.count, range);
   const auto limit = hn::Set(kF32, static_cast<float>(SymbolMax(kPacking)));
   const auto minus_limit = hn::Neg(limit);
   const auto magic = hn::Set(kF32, kRoundingMagic);
-  const auto unit = hn::Set(kF32, block.unit);
-  const auto inverse = hn::Set(kF32, Reciprocal(block.unit));
   const auto offset = hn::Set(kU32, std::uint32_t{PackedOffset(kPacking)});
-  hn::VFromD<F32> errors[kGroups];
-  for (auto& error : errors) error = hn::Zero(kF32);
-  for (std::size_t j = 0; j < full; j += kSumLanes) {
+  hn::VFromD<F32> units[kPlanes];
+  hn::VFromD<F32> inverses[kPlanes];
+  hn::VFromD<F32> errors[kPlanes][kGroups];
+  for (std::size_t plane = 0; plane < kPlanes; ++plane) {
+    units[plane] = hn::Set(kF32, range_units[plane]);
+    inverses[plane] = hn::Set(kF32, Reciprocal(range_units[plane]));
+    for (auto& error : errors[plane]) error = hn::Zero(kF32);
+  }
+  for (std::size_t j = positions.begin; j < full; j += kSumLanes) {
     for (std::size_t group = 0; group < kGroups; ++group) {
       auto bytes = hn::Zero(kU32);
       for (std::size_t plane = kPlanes; plane-- > 0;) {
         const std::size_t at = plane * stride + j + group * kLanes;
         auto v = hn::LoadU(kF32, block.values + at);
         if constexpr (kFeedback == Feedback::kResidual) v = hn::Add(v, hn::LoadU(kF32, block.residual_in + at));
-        const auto x = hn::Mul(v, inverse);
+        const auto x = hn::Mul(v, inverses[plane]);
         const auto rounded = hn::Add(hn::Min(hn::Max(x, minus_limit), limit), magic);
         const auto q = hn::Sub(rounded, magic);
         const auto error = hn::Sub(x, q);
-        errors[group] = hn::Add(errors[group], hn::Mul(error, error));
+        errors[plane][group] = hn::Add(errors[plane][group], hn::Mul(error, error));
         if constexpr (kFeedback == Feedback::kResidual) {
-          hn::StoreU(hn::Sub(v, hn::Mul(q, unit)), kF32, block.residual_out + at);
+          hn::StoreU(hn::Sub(v, hn::Mul(q, units[plane])), kF32, block.residual_out + at);
         }
         if constexpr (kFeedback == Feedback::kAdded) {
-          hn::StoreU(hn::Add(hn::LoadU(kF32, block.view + at), hn::Mul(q, unit)), kF32, block.view + at);
+          hn::StoreU(hn::Add(hn::LoadU(kF32, block.view + at), hn::Mul(q, units[plane])), kF32, block.view + at);
         }
         const auto bits = hn::BitCast(kU32, rounded);
         bytes = plane + 1 == kPlanes ? bits : hn::Add(TimesRadix<kPacking>(bytes), bits);
@@ -121,10 +130,23 @@ double Quantize(const QuantizeBlock& block) {
       hn::StoreU(hn::TruncateTo(U8(), hn::Add(bytes, offset)), U8(), block.packed + j + group * kLanes);
     }
   }
-  float lanes[kSumLanes];
-  for (std::size_t group = 0; group < kGroups; ++group) hn::StoreU(errors[group], kF32, lanes + group * kLanes);
-  QuantizePositions<kPacking>(block, full, stride, lanes);
-  return SumInOrder(lanes);
+  ErrorLanes<kPacking> lanes;
+  for (std::size_t plane = 0; plane < kPlanes; ++plane) {
+    for (std::size_t group = 0; group < kGroups; ++group) {
+      hn::StoreU(errors[plane][group], kF32, lanes[plane].data() + group * kLanes);
+    }
+  }
+  QuantizePositions<kPacking>(block, range_units, full, positions.end, &lanes);
+  return SquaredError<kPacking>(lanes, range_units);
+}
+
+template <Packing kPacking, Feedback kFeedback>
+double Quantize(const QuantizeBlock& block) {
+  double error = 0;
+  for (std::size_t range = 0; range < RangesPerPlane(kPacking, block.count); ++range) {
+    error += QuantizeRange<kPacking, kFeedback>(block, range);
+  }
+  return error;
 }
 
 // The symbols of one plane after the other, as floats.
@@ -164,86 +186,123 @@ HWY_INLINE void Put(hn::VFromD<F32> contribution, float* out) {
   hn::StoreU(kAdd ? hn::Add(hn::LoadU(kF32, out), contribution) : contribution, kF32, out);
 }
 
-// Where a vector holds 16 floats, the 16 values that a nibble can stand for are looked up in one.
+// The 16 values that a nibble can stand for, times the weight.
 template <bool kAdd>
-void LookUpNibbles(const std::uint8_t* packed, float unit, std::size_t full, std::size_t stride, float weight,
-                   float* out) {
+HWY_INLINE hn::VFromD<F32> NibbleTable(float unit, float weight) {
   constexpr F32 kF32;
-  constexpr U32 kU32;
   const auto symbols = hn::Sub(hn::Iota(kF32, 0.0F), hn::Set(kF32, 8.0F));
   const auto values = hn::Mul(symbols, hn::Set(kF32, unit));
-  const auto table = kAdd ? hn::Mul(hn::Set(kF32, weight), values) : values;
+  return kAdd ? hn::Mul(hn::Set(kF32, weight), values) : values;
+}
+
+// Where a vector holds 16 floats, they are looked up in one.
+template <bool kAdd>
+void LookUpNibbles(const std::uint8_t* packed, const RangeUnits<Packing::kNibble>& units, std::size_t begin,
+                   std::size_t full, std::size_t stride, float weight, float* out) {
+  constexpr F32 kF32;
+  constexpr U32 kU32;
+  const auto low_table = NibbleTable<kAdd>(units[0], weight);
+  const auto high_table = NibbleTable<kAdd>(units[1], weight);
   const auto low_bits = hn::Set(kU32, 15U);
-  for (std::size_t j = 0; j < full; j += kLanes) {
+  for (std::size_t j = begin; j < full; j += kLanes) {
     const auto bytes = hn::PromoteTo(kU32, hn::LoadU(U8(), packed + j));
     const auto low = hn::IndicesFromVec(kF32, hn::And(bytes, low_bits));
     const auto high = hn::IndicesFromVec(kF32, hn::ShiftRight<4>(bytes));
-    Put<kAdd>(hn::TableLookupLanes(table, low), out + j);
-    Put<kAdd>(hn::TableLookupLanes(table, high), out + stride + j);
+    Put<kAdd>(hn::TableLookupLanes(low_table, low), out + j);
+    Put<kAdd>(hn::TableLookupLanes(high_table, high), out + stride + j);
   }
 }
 
 template <Packing kPacking, bool kAdd>
-void DequantizeAll(const std::uint8_t* packed, float unit, std::size_t count, float weight, float* out) {
+void DequantizeRange(const std::uint8_t* packed, const float* units, std::size_t count, std::size_t range, float weight,
+                     float* out) {
   constexpr F32 kF32;
   const std::size_t stride = PackedBytes(kPacking, count);
-  const std::size_t full = FullPositions<kPacking>(count, kLanes);
+  const PositionRange positions = PositionsOfRange<kPacking>(count, range);
+  const std::size_t full = FullEnd<kPacking>(positions, count, kLanes);
+  const RangeUnits<kPacking> range_units(units, count, range);
   if constexpr (kPacking == Packing::kNibble && kLanes == 16) {
-    LookUpNibbles<kAdd>(packed, unit, full, stride, weight, out);
+    LookUpNibbles<kAdd>(packed, range_units, positions.begin, full, stride, weight, out);
   } else {
-    const auto units = hn::Set(kF32, unit);
     const auto weights = hn::Set(kF32, weight);
-    for (std::size_t j = 0; j < full; j += kLanes) {
+    for (std::size_t j = positions.begin; j < full; j += kLanes) {
       ForEachPlane<kPacking>(packed + j, [&](std::size_t plane, hn::VFromD<F32> q) HWY_ATTR {
-        const auto value = hn::Mul(q, units);
+        const auto value = hn::Mul(q, hn::Set(kF32, range_units[plane]));
         Put<kAdd>(kAdd ? hn::Mul(weights, value) : value, out + plane * stride + j);
       });
     }
   }
-  DequantizePositions<kPacking, kAdd>(packed, unit, count, weight, out, full, stride);
+  DequantizePositions<kPacking, kAdd>(packed, range_units, count, weight, out, full, positions.end);
+}
+
+template <Packing kPacking, bool kAdd>
+void DequantizeAll(const std::uint8_t* packed, const float* units, std::size_t count, float weight, float* out) {
+  for (std::size_t range = 0; range < RangesPerPlane(kPacking, count); ++range) {
+    DequantizeRange<kPacking, kAdd>(packed, units, count, range, weight, out);
+  }
 }
 
 template <Packing kPacking>
-void Dequantize(const std::uint8_t* packed, float unit, std::size_t count, float* values) {
-  DequantizeAll<kPacking, false>(packed, unit, count, 1, values);
+void Dequantize(const std::uint8_t* packed, const float* units, std::size_t count, float* values) {
+  DequantizeAll<kPacking, false>(packed, units, count, 1, values);
 }
 
 template <Packing kPacking>
-void DequantizeAdd(const std::uint8_t* packed, float unit, std::size_t count, float weight, float* sum) {
-  DequantizeAll<kPacking, true>(packed, unit, count, weight, sum);
+void DequantizeAdd(const std::uint8_t* packed, const float* units, std::size_t count, float weight, float* sum) {
+  DequantizeAll<kPacking, true>(packed, units, count, weight, sum);
 }
 
 #if HWY_TARGET != HWY_SCALAR
-// Both symbols of a byte squared through a table of the sixteen there are.
-std::uint64_t SquaredNibbles(const std::uint8_t* packed, std::size_t count) {
-  constexpr hn::ScalableTag<std::uint8_t> kBytes;
-  constexpr hn::Repartition<std::uint64_t, decltype(kBytes)> kU64;
+using Bytes = hn::ScalableTag<std::uint8_t>;
+using U64 = hn::Repartition<std::uint64_t, Bytes>;
+
+std::uint32_t SumOfLanes(hn::VFromD<U64> sums) {
+  std::uint64_t lanes[hn::MaxLanes(U64())];
+  hn::StoreU(sums, U64(), lanes);
+  std::uint64_t sum = 0;
+  for (const std::uint64_t lane : lanes) sum += lane;
+  return static_cast<std::uint32_t>(sum);
+}
+
+// Symbols squared through a table of the sixteen there are, up to the end of what fills vectors, which it returns.
+std::size_t AddSquaredNibbles(const std::uint8_t* packed, std::size_t count, PositionRange positions,
+                              SquaredSymbols<Packing::kNibble>* sums) {
+  constexpr Bytes kBytes;
+  constexpr U64 kU64;
   constexpr std::size_t kWidth = hn::MaxLanes(kBytes);
   alignas(16) static constexpr std::uint8_t kSquares[16] = {64, 49, 36, 25, 16, 9, 4, 1, 0, 1, 4, 9, 16, 25, 36, 49};
   const auto squares = hn::LoadDup128(kBytes, kSquares);
-  const auto low = hn::Set(kBytes, std::uint8_t{15});
-  auto sums = hn::Zero(kU64);
-  const std::size_t full = FullPositions<Packing::kNibble>(count, kWidth);
-  for (std::size_t j = 0; j < full; j += kWidth) {
+  const auto low_bits = hn::Set(kBytes, std::uint8_t{15});
+  auto low_sums = hn::Zero(kU64);
+  auto high_sums = hn::Zero(kU64);
+  const std::size_t full = FullEnd<Packing::kNibble>(positions, count, kWidth);
+  for (std::size_t j = positions.begin; j < full; j += kWidth) {
     const auto bytes = hn::LoadU(kBytes, packed + j);
-    const auto high = hn::And(hn::BitCast(kBytes, hn::ShiftRight<4>(hn::BitCast(kU64, bytes))), low);
-    const auto both = hn::Add(hn::TableLookupBytes(squares, hn::And(bytes, low)), hn::TableLookupBytes(squares, high));
-    sums = hn::Add(sums, hn::SumsOf8(both));
+    const auto low = hn::And(bytes, low_bits);
+    const auto high = hn::And(hn::BitCast(kBytes, hn::ShiftRight<4>(hn::BitCast(kU64, bytes))), low_bits);
+    low_sums = hn::Add(low_sums, hn::SumsOf8(hn::TableLookupBytes(squares, low)));
+    high_sums = hn::Add(high_sums, hn::SumsOf8(hn::TableLookupBytes(squares, high)));
   }
-  std::uint64_t lanes[hn::MaxLanes(kU64)];
-  hn::StoreU(sums, kU64, lanes);
-  std::uint64_t sum = 0;
-  for (const std::uint64_t lane : lanes) sum += lane;
-  return sum + SumSquaredSymbols<Packing::kNibble>(packed, count, full);
+  (*sums)[0] += SumOfLanes(low_sums);
+  (*sums)[1] += SumOfLanes(high_sums);
+  return full;
 }
 #endif
 
 template <Packing kPacking>
-std::uint64_t SquaredSymbols(const std::uint8_t* packed, std::size_t count) {
+double SquaredNorm(const std::uint8_t* packed, const float* units, std::size_t count) {
+  double norm = 0;
+  for (std::size_t range = 0; range < RangesPerPlane(kPacking, count); ++range) {
+    const PositionRange positions = PositionsOfRange<kPacking>(count, range);
+    SquaredSymbols<kPacking> sums = {};
+    std::size_t done = positions.begin;
 #if HWY_TARGET != HWY_SCALAR
-  if constexpr (kPacking == Packing::kNibble) return SquaredNibbles(packed, count);
+    if constexpr (kPacking == Packing::kNibble) done = AddSquaredNibbles(packed, count, positions, &sums);
 #endif
-  return SumSquaredSymbols<kPacking>(packed, count, 0);
+    AddSquaredSymbols<kPacking>(packed, count, done, positions.end, &sums);
+    norm += SquaredNormOf<kPacking>(sums, RangeUnits<kPacking>(units, count, range));
+  }
+  return norm;
 }
 
 template <Packing kPacking>
@@ -251,7 +310,7 @@ void Fill(QuantizerKernels* kernels) {
   constexpr auto kIndex = static_cast<std::size_t>(kPacking);
   kernels->quantize[kIndex] = {&Quantize<kPacking, Feedback::kNone>, &Quantize<kPacking, Feedback::kResidual>,
                                &Quantize<kPacking, Feedback::kAdded>};
-  kernels->squared_symbols[kIndex] = &SquaredSymbols<kPacking>;
+  kernels->squared_norm[kIndex] = &SquaredNorm<kPacking>;
   kernels->dequantize[kIndex] = &Dequantize<kPacking>;
   kernels->dequantize_add[kIndex] = &DequantizeAdd<kPacking>;
 }

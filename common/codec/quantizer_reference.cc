@@ -15,31 +15,53 @@ float MaxAbs(const float* values, const float* residual, std::size_t count) {
 
 template <Packing kPacking>
 double Quantize(const QuantizeBlock& block) {
-  float lanes[kSumLanes] = {};
-  QuantizePositions<kPacking>(block, 0, PackedBytes(kPacking, block.count), lanes);
-  return SumInOrder(lanes);
+  double error = 0;
+  for (std::size_t range = 0; range < RangesPerPlane(kPacking, block.count); ++range) {
+    const RangeUnits<kPacking> units(block.units, block.count, range);
+    const PositionRange positions = PositionsOfRange<kPacking>(block.count, range);
+    ErrorLanes<kPacking> lanes = {};
+    QuantizePositions<kPacking>(block, units, positions.begin, positions.end, &lanes);
+    error += SquaredError<kPacking>(lanes, units);
+  }
+  return error;
 }
 
 template <Packing kPacking>
-std::uint64_t SquaredSymbols(const std::uint8_t* packed, std::size_t count) {
-  return SumSquaredSymbols<kPacking>(packed, count, 0);
+double SquaredNorm(const std::uint8_t* packed, const float* units, std::size_t count) {
+  double norm = 0;
+  for (std::size_t range = 0; range < RangesPerPlane(kPacking, count); ++range) {
+    const PositionRange positions = PositionsOfRange<kPacking>(count, range);
+    SquaredSymbols<kPacking> sums = {};
+    AddSquaredSymbols<kPacking>(packed, count, positions.begin, positions.end, &sums);
+    norm += SquaredNormOf<kPacking>(sums, RangeUnits<kPacking>(units, count, range));
+  }
+  return norm;
+}
+
+template <Packing kPacking, bool kAdd>
+void DequantizeAll(const std::uint8_t* packed, const float* units, std::size_t count, float weight, float* out) {
+  for (std::size_t range = 0; range < RangesPerPlane(kPacking, count); ++range) {
+    const PositionRange positions = PositionsOfRange<kPacking>(count, range);
+    DequantizePositions<kPacking, kAdd>(packed, RangeUnits<kPacking>(units, count, range), count, weight, out,
+                                        positions.begin, positions.end);
+  }
 }
 
 template <Packing kPacking>
-void Dequantize(const std::uint8_t* packed, float unit, std::size_t count, float* values) {
-  DequantizePositions<kPacking, false>(packed, unit, count, 1, values, 0, PackedBytes(kPacking, count));
+void Dequantize(const std::uint8_t* packed, const float* units, std::size_t count, float* values) {
+  DequantizeAll<kPacking, false>(packed, units, count, 1, values);
 }
 
 template <Packing kPacking>
-void DequantizeAdd(const std::uint8_t* packed, float unit, std::size_t count, float weight, float* sum) {
-  DequantizePositions<kPacking, true>(packed, unit, count, weight, sum, 0, PackedBytes(kPacking, count));
+void DequantizeAdd(const std::uint8_t* packed, const float* units, std::size_t count, float weight, float* sum) {
+  DequantizeAll<kPacking, true>(packed, units, count, weight, sum);
 }
 
 template <Packing kPacking>
 void Fill(QuantizerKernels* kernels) {
   constexpr auto kIndex = static_cast<std::size_t>(kPacking);
   kernels->quantize[kIndex].fill(&Quantize<kPacking>);  // looks at the pointers: one for every Feedback
-  kernels->squared_symbols[kIndex] = &SquaredSymbols<kPacking>;
+  kernels->squared_norm[kIndex] = &SquaredNorm<kPacking>;
   kernels->dequantize[kIndex] = &Dequantize<kPacking>;
   kernels->dequantize_add[kIndex] = &DequantizeAdd<kPacking>;
 }

@@ -3,6 +3,8 @@
 #ifndef AUTOLOCO_COMMON_CODEC_QUANTIZER_REFERENCE_H_
 #define AUTOLOCO_COMMON_CODEC_QUANTIZER_REFERENCE_H_
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -50,14 +52,52 @@ inline float MaxAbsFrom(float largest, const float* values, const float* residua
 
 inline float Reciprocal(float unit) { return unit == 0 ? 0.0F : 1.0F / unit; }
 
-// Packs the bytes begin .. end - 1. `lanes`: kSumLanes sums of (x - q)^2, position j in sum j mod 16, the last plane
-// first.
+// A range of positions, the same in all planes.
+struct PositionRange {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+};
 template <Packing kPacking>
-void QuantizePositions(const QuantizeBlock& block, std::size_t begin, std::size_t end, float* lanes) {
+PositionRange PositionsOfRange(std::size_t count, std::size_t range) {
+  const std::size_t begin = range * kRangePositions;
+  return {begin, std::min(begin + kRangePositions, PackedBytes(kPacking, count))};
+}
+
+// The units of range `range` in all planes.
+template <Packing kPacking>
+struct RangeUnits {
+  RangeUnits(const float* units, std::size_t count, std::size_t range) {
+    const std::size_t ranges = RangesPerPlane(kPacking, count);
+    for (std::size_t plane = 0; plane < of_plane.size(); ++plane) of_plane[plane] = units[plane * ranges + range];
+  }
+  float operator[](std::size_t plane) const { return of_plane[plane]; }
+
+  std::array<float, SymbolsPerByte(kPacking)> of_plane;
+};
+
+// sum * unit^2, as both kinds of statistics are scaled.
+inline double TimesSquare(double sum, float unit) { return sum * (static_cast<double>(unit) * unit); }
+
+// For each plane, kSumLanes sums of (x - q)^2, position j in sum j mod 16.
+template <Packing kPacking>
+using ErrorLanes = std::array<std::array<float, kSumLanes>, SymbolsPerByte(kPacking)>;
+
+template <Packing kPacking>
+double SquaredError(const ErrorLanes<kPacking>& lanes, const RangeUnits<kPacking>& units) {
+  double sum = 0;
+  for (std::size_t plane = 0; plane < lanes.size(); ++plane) {
+    sum += TimesSquare(SumInOrder(lanes[plane].data()), units[plane]);
+  }
+  return sum;
+}
+
+// Packs the bytes begin .. end - 1, all of one range.
+template <Packing kPacking>
+void QuantizePositions(const QuantizeBlock& block, const RangeUnits<kPacking>& units, std::size_t begin,
+                       std::size_t end, ErrorLanes<kPacking>* lanes) {
   constexpr std::size_t kPlanes = SymbolsPerByte(kPacking);
   constexpr auto kLimit = static_cast<float>(SymbolMax(kPacking));
   const std::size_t stride = PackedBytes(kPacking, block.count);
-  const float inverse = Reciprocal(block.unit);
   for (std::size_t j = begin; j < end; ++j) {
     std::uint32_t byte = 0;
     for (std::size_t plane = kPlanes; plane-- > 0;) {
@@ -65,12 +105,12 @@ void QuantizePositions(const QuantizeBlock& block, std::size_t begin, std::size_
       const std::size_t i = plane * stride + j;
       if (i >= block.count) continue;
       const float v = block.residual_in == nullptr ? block.values[i] : block.values[i] + block.residual_in[i];
-      const float x = v * inverse;
+      const float x = v * Reciprocal(units[plane]);
       const float rounded = (x < -kLimit ? -kLimit : x > kLimit ? kLimit : x) + kRoundingMagic;
       const float q = rounded - kRoundingMagic;
       const float error = x - q;
-      lanes[j % kSumLanes] += error * error;
-      const float decoded = q * block.unit;
+      (*lanes)[plane][j % kSumLanes] += error * error;
+      const float decoded = q * units[plane];
       if (block.residual_out != nullptr) block.residual_out[i] = v - decoded;
       if (block.view != nullptr) block.view[i] = block.view[i] + decoded;
       byte += std::bit_cast<std::uint32_t>(rounded);
@@ -93,44 +133,43 @@ int SymbolAt(std::uint8_t byte, std::size_t plane) {
   }
 }
 
-// Sum of q^2 of all symbols in a byte. Integers: any order gives the same.
+// For each plane, the sum of q^2. Integers: any order gives the same. At most 2^14 for each of 2^12 symbols: fits.
 template <Packing kPacking>
-std::uint32_t SquaredSymbolsOf(std::uint8_t byte) {
-  std::uint32_t sum = 0;
-  for (std::size_t plane = 0; plane < SymbolsPerByte(kPacking); ++plane) {
-    const int q = SymbolAt<kPacking>(byte, plane);
-    sum += static_cast<std::uint32_t>(q * q);
-  }
-  return sum;
-}
+using SquaredSymbols = std::array<std::uint32_t, SymbolsPerByte(kPacking)>;
 
-// Of the bytes from `begin` on. At most 2^14 for each of at most 2^16 symbols: fits.
+// Adds those of the bytes begin .. end - 1, all of one range.
 template <Packing kPacking>
-std::uint64_t SumSquaredSymbols(const std::uint8_t* packed, std::size_t count, std::size_t begin) {
+void AddSquaredSymbols(const std::uint8_t* packed, std::size_t count, std::size_t begin, std::size_t end,
+                       SquaredSymbols<kPacking>* sums) {
   const std::size_t stride = PackedBytes(kPacking, count);
-  std::uint32_t sum = 0;
-  for (std::size_t j = begin; j < stride; ++j) sum += SquaredSymbolsOf<kPacking>(packed[j]);
-  // What stands for no value does not count; it stands behind `begin`.
-  for (std::size_t plane = 0; plane < SymbolsPerByte(kPacking); ++plane) {
-    const std::size_t first = plane * stride;
-    for (std::size_t j = count > first ? count - first : 0; j < stride; ++j) {
+  for (std::size_t plane = 0; plane < sums->size() && plane * stride + begin < count; ++plane) {
+    const std::size_t plane_end = std::min(end, count - plane * stride);
+    std::uint32_t sum = 0;
+    for (std::size_t j = begin; j < plane_end; ++j) {
       const int q = SymbolAt<kPacking>(packed[j], plane);
-      sum -= static_cast<std::uint32_t>(q * q);
+      sum += static_cast<std::uint32_t>(q * q);
     }
+    (*sums)[plane] += sum;
   }
-  return sum;
 }
 
-// Unpacks the bytes begin .. end - 1. kAdd: out += weight * value; otherwise out = value.
+template <Packing kPacking>
+double SquaredNormOf(const SquaredSymbols<kPacking>& sums, const RangeUnits<kPacking>& units) {
+  double norm = 0;
+  for (std::size_t plane = 0; plane < sums.size(); ++plane) norm += TimesSquare(sums[plane], units[plane]);
+  return norm;
+}
+
+// Unpacks the bytes begin .. end - 1, all of one range. kAdd: out += weight * value; otherwise out = value.
 template <Packing kPacking, bool kAdd>
-void DequantizePositions(const std::uint8_t* packed, float unit, std::size_t count, float weight, float* out,
-                         std::size_t begin, std::size_t end) {
+void DequantizePositions(const std::uint8_t* packed, const RangeUnits<kPacking>& units, std::size_t count, float weight,
+                         float* out, std::size_t begin, std::size_t end) {
   const std::size_t stride = PackedBytes(kPacking, count);
   for (std::size_t j = begin; j < end; ++j) {
     for (std::size_t plane = 0; plane < SymbolsPerByte(kPacking); ++plane) {
       const std::size_t i = plane * stride + j;
       if (i >= count) break;
-      const float value = static_cast<float>(SymbolAt<kPacking>(packed[j], plane)) * unit;
+      const float value = static_cast<float>(SymbolAt<kPacking>(packed[j], plane)) * units[plane];
       out[i] = kAdd ? out[i] + weight * value : value;
     }
   }

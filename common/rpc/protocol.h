@@ -11,7 +11,7 @@
 namespace autoloco {
 
 // Sent in Hello; server and workers must have the same.
-inline constexpr std::uint32_t kProtocolVersion = 2;
+inline constexpr std::uint32_t kProtocolVersion = 3;
 
 // Payload bytes in one Chunk, both ways; only the last one of a transfer is shorter.
 inline constexpr std::size_t kChunkBytes = 256 * 1024;

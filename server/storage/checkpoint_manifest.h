@@ -14,7 +14,7 @@
 
 namespace autoloco::server {
 
-inline constexpr std::uint64_t kManifestFormat = 2;
+inline constexpr std::uint64_t kManifestFormat = 3;
 inline constexpr std::uint64_t kManifestBytesMax = 64 << 20;
 
 struct CheckpointManifest {

@@ -75,11 +75,20 @@ TEST(CodecPropertyTest, Bf16IsIdempotent) {
   EXPECT_EQ(RoundTrip(once, Codec::kBf16, 3), once);
 }
 
-// Through whole payloads: within half a unit of its block, or clipped to the block's largest symbol. The unit is found
+// The number of the unit of value `i` of a block of `count` values, from the README's text.
+std::size_t UnitOf(std::size_t i, std::size_t count, std::size_t symbols_per_byte) {
+  const std::size_t stride = (count + symbols_per_byte - 1) / symbols_per_byte;
+  const std::size_t ranges = (stride + 4095) / 4096;
+  return i / stride * ranges + i % stride / 4096;
+}
+
+// Through whole payloads: within half a unit of its range, or clipped to the range's largest symbol. The unit is found
 // in the bytes, as a second implementation would.
 TEST(CodecPropertyTest, QuantizedValuesAreWithinHalfAUnit) {
-  const Coding codings[] = {{.codec = Codec::kInt8}, {.codec = Codec::kRms8, .step = 0.1},
-                            {.codec = Codec::kRms4, .step = 0.75}, {.codec = Codec::kTernary, .step = 2.5}};
+  const Coding codings[] = {{.codec = Codec::kInt8},
+                            {.codec = Codec::kRms8, .step = 0.1},
+                            {.codec = Codec::kRms4, .step = 0.75},
+                            {.codec = Codec::kTernary, .step = 2.5}};
   for (const std::size_t size : kSizes) {
     for (const int kind : {0, 2}) {
       const std::vector<float> values = Draw(size, kind, size + 2);
@@ -93,9 +102,12 @@ TEST(CodecPropertyTest, QuantizedValuesAreWithinHalfAUnit) {
         ASSERT_TRUE(DecodeVector(bytes, coding.codec, decoded).ok());
         const auto offsets = IndexBlocks(bytes, size, coding.codec).value();
         for (std::size_t i = 0; i < size; ++i) {
+          const std::size_t planes = coding.codec == Codec::kTernary ? 5 : coding.codec == Codec::kRms4 ? 2 : 1;
+          const std::size_t block = i / kBlockValues;
+          const std::size_t index = UnitOf(i % kBlockValues, BlockSize(size, block), planes);
           float unit = 0;
-          std::memcpy(&unit, payload.data() + offsets[i / kBlockValues] + 20, 4);
-          const float symbol_max = coding.codec == Codec::kTernary ? 1 : coding.codec == Codec::kRms4 ? 7 : 127;
+          std::memcpy(&unit, payload.data() + offsets[block] + 20 + 4 * index, 4);
+          const float symbol_max = planes == 5 ? 1 : planes == 2 ? 7 : 127;
           const float nearest = std::clamp(values[i], -symbol_max * unit, symbol_max * unit);
           ASSERT_LE(std::abs(decoded[i] - nearest), 0.5F * unit * (1 + 1e-5F)) << values[i];
         }

@@ -45,8 +45,18 @@ bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
+// A unit for each range, none like its neighbours; now and then 0.
+std::vector<float> DrawUnits(Packing packing, std::size_t count, float unit) {
+  std::vector<float> units(UnitCount(packing, count), unit);
+  for (std::size_t i = 1; i < units.size(); ++i) {
+    units[i] =
+        i % 6 == 4 ? 0 : std::clamp(unit * static_cast<float>(i % 5 + 1) / 3, unit == 0 ? 0 : kUnitMin, kUnitMax);
+  }
+  return units;
+}
+
 Written Quantize(const QuantizerKernels& kernels, Packing packing, Feedback feedback, const std::vector<float>& values,
-                 const std::vector<float>& residual, std::size_t shift, float unit) {
+                 const std::vector<float>& residual, std::size_t shift, const std::vector<float>& units) {
   constexpr float kGuard = 12345;
   const std::size_t count = values.size() - shift;
   Written written;
@@ -56,7 +66,7 @@ Written Quantize(const QuantizerKernels& kernels, Packing packing, Feedback feed
   QuantizeBlock block;
   block.values = values.data() + shift;
   block.count = count;
-  block.unit = unit;
+  block.units = units.data();
   block.packed = written.packed.data() + shift;
   if (feedback == Feedback::kResidual) {
     block.residual_in = residual.data() + shift;
@@ -82,25 +92,26 @@ void ExpectSame(const QuantizerKernels& kernels, const std::vector<float>& value
   }
   for (const Packing packing : kAllPackings) {
     const auto p = static_cast<std::size_t>(packing);
+    const std::vector<float> units = DrawUnits(packing, count, unit);
     for (const Feedback feedback : {Feedback::kNone, Feedback::kResidual, Feedback::kAdded}) {
-      const Written got = Quantize(kernels, packing, feedback, values, residual, shift, unit);
-      const Written want = Quantize(plain, packing, feedback, values, residual, shift, unit);
+      const Written got = Quantize(kernels, packing, feedback, values, residual, shift, units);
+      const Written want = Quantize(plain, packing, feedback, values, residual, shift, units);
       ASSERT_EQ(got.packed, want.packed) << p;
       ASSERT_TRUE(SameBits(got.next, want.next)) << p;
       ASSERT_TRUE(SameBits(got.view, want.view)) << p;
       ASSERT_EQ(std::bit_cast<std::uint64_t>(got.error), std::bit_cast<std::uint64_t>(want.error)) << p;
-      ASSERT_EQ(kernels.squared_symbols[p](got.packed.data() + shift, count),
-                plain.squared_symbols[p](got.packed.data() + shift, count));
+      ASSERT_EQ(std::bit_cast<std::uint64_t>(kernels.squared_norm[p](got.packed.data() + shift, units.data(), count)),
+                std::bit_cast<std::uint64_t>(plain.squared_norm[p](got.packed.data() + shift, units.data(), count)));
       std::vector<float> values_got(values.size() + 1, 3);
       std::vector<float> values_want = values_got;
-      kernels.dequantize[p](got.packed.data() + shift, unit, count, values_got.data() + shift);
-      plain.dequantize[p](got.packed.data() + shift, unit, count, values_want.data() + shift);
+      kernels.dequantize[p](got.packed.data() + shift, units.data(), count, values_got.data() + shift);
+      plain.dequantize[p](got.packed.data() + shift, units.data(), count, values_want.data() + shift);
       ASSERT_TRUE(SameBits(values_got, values_want)) << p;
       std::vector<float> sum_got = residual;
       sum_got.push_back(7);
       std::vector<float> sum_want = sum_got;
-      kernels.dequantize_add[p](got.packed.data() + shift, unit, count, 0.37F, sum_got.data() + shift);
-      plain.dequantize_add[p](got.packed.data() + shift, unit, count, 0.37F, sum_want.data() + shift);
+      kernels.dequantize_add[p](got.packed.data() + shift, units.data(), count, 0.37F, sum_got.data() + shift);
+      plain.dequantize_add[p](got.packed.data() + shift, units.data(), count, 0.37F, sum_want.data() + shift);
       ASSERT_TRUE(SameBits(sum_got, sum_want)) << p;
     }
   }
@@ -114,6 +125,27 @@ TEST(QuantizerPropertyTest, EveryKernelSetEqualsThePlainLoopsOnEveryTail) {
       const std::size_t shift = count % kShift;
       const std::vector<float> values = Draw(count + shift, static_cast<int>(count % kKinds), count);
       const std::vector<float> residual = Draw(count + shift, kGaussian, count + 1);
+      ASSERT_NO_FATAL_FAILURE(ExpectSame(*kernels, values, residual, shift, 0.75F)) << count;
+    }
+  }
+}
+
+// Where ranges begin and end within a block, for each packing: values about whole ranges of every plane.
+TEST(QuantizerPropertyTest, EveryKernelSetEqualsThePlainLoopsAtTheEdgesOfRanges) {
+  std::vector<std::size_t> counts = {65536, 65535, 65501};
+  for (const std::size_t planes : {1, 2, 5}) {
+    for (const std::size_t ranges : {1, 2, 3}) {
+      for (const int off : {-19, -1, 0, 1, 2, 21}) {
+        counts.push_back(planes * ranges * kRangePositions + static_cast<std::size_t>(off));
+      }
+    }
+  }
+  for (const QuantizerKernels* kernels : AllQuantizerKernels()) {
+    SCOPED_TRACE(kernels->name);
+    for (const std::size_t count : counts) {
+      const std::size_t shift = count % kShift;
+      const std::vector<float> values = Draw(count + shift, kGaussian, count);
+      const std::vector<float> residual = Draw(count + shift, kSparse, count + 1);
       ASSERT_NO_FATAL_FAILURE(ExpectSame(*kernels, values, residual, shift, 0.75F)) << count;
     }
   }
@@ -142,40 +174,50 @@ TEST(QuantizerPropertyTest, EveryByteDecodesAlikeOnEveryKernelSet) {
     const auto p = static_cast<std::size_t>(packing);
     const std::size_t usable = packing == Packing::kTernary ? 243 : 256;
     const std::size_t count = usable * SymbolsPerByte(packing);
+    const std::vector<float> units = DrawUnits(packing, count, 0.3F);
     std::vector<float> want(count);
-    ReferenceQuantizerKernels().dequantize[p](bytes.data(), 0.3F, count, want.data());
+    ReferenceQuantizerKernels().dequantize[p](bytes.data(), units.data(), count, want.data());
     for (const QuantizerKernels* kernels : AllQuantizerKernels()) {
       std::vector<float> got(count);
-      kernels->dequantize[p](bytes.data(), 0.3F, count, got.data());
+      kernels->dequantize[p](bytes.data(), units.data(), count, got.data());
       EXPECT_TRUE(SameBits(got, want)) << kernels->name;
     }
   }
 }
 
-// |v - decoded| is at most half a unit, or, beyond the largest symbol, what is beyond it; what stays behind is exact
-// there, and is v - decoded rounded once anywhere.
+// |v - decoded| is at most half a unit of the value's range, or, beyond the largest symbol, what is beyond it; what
+// stays behind is exact there, and is v - decoded rounded once anywhere.
 TEST(QuantizerPropertyTest, ErrorBoundAndExactResidual) {
+  constexpr std::size_t kCount = 30000;
   for (const Packing packing : kAllPackings) {
+    const std::vector<float> units = DrawUnits(packing, kCount, 0.31F);
     for (int kind = 0; kind < kKinds; ++kind) {
-      const std::vector<float> values = Draw(5000, kind, 3);
-      const std::vector<float> residual = Draw(5000, kGaussian, 4);
-      const float unit = 0.31F;
-      const Written kept = Quantize(BestQuantizerKernels(), packing, Feedback::kResidual, values, residual, 0, unit);
-      std::vector<float> decoded(5000);
-      BestQuantizerKernels().dequantize[static_cast<std::size_t>(packing)](kept.packed.data(), unit, 5000,
+      const std::vector<float> values = Draw(kCount, kind, 3);
+      const std::vector<float> residual = Draw(kCount, kGaussian, 4);
+      const Written kept = Quantize(BestQuantizerKernels(), packing, Feedback::kResidual, values, residual, 0, units);
+      std::vector<float> decoded(kCount);
+      BestQuantizerKernels().dequantize[static_cast<std::size_t>(packing)](kept.packed.data(), units.data(), kCount,
                                                                            decoded.data());
-      const float largest = static_cast<float>(SymbolMax(packing)) * unit;
-      for (std::size_t i = 0; i < 5000; ++i) {
-        const float v = values[i] + residual[i];
-        ASSERT_EQ(kept.next[i], v - decoded[i]) << i;
-        if (std::abs(v) <= largest + unit / 2) {
-          const double error = static_cast<double>(v) - decoded[i];
-          ASSERT_LE(std::abs(error), 0.5 * unit * (1 + 1e-5)) << v;
-          ASSERT_NEAR(static_cast<double>(kept.next[i]) + decoded[i], v, std::abs(v) * 0x1p-24) << i;
-        } else {
-          ASSERT_EQ(decoded[i], std::copysign(largest, v)) << v;
+      std::size_t seen = 0;
+      for (std::size_t range = 0; range < units.size(); ++range) {
+        const float unit = units[range];
+        const float largest = static_cast<float>(SymbolMax(packing)) * unit;
+        const ValueRange range_values = ValuesOfUnit(packing, kCount, range);
+        seen += range_values.size;
+        for (std::size_t i = range_values.begin; i < range_values.begin + range_values.size; ++i) {
+          const float v = values[i] + residual[i];
+          ASSERT_EQ(kept.next[i], v - decoded[i]) << i;
+          if (std::abs(v) <= largest + unit / 2) {
+            const double error = static_cast<double>(v) - decoded[i];
+            ASSERT_LE(std::abs(error), 0.5 * unit * (1 + 1e-5)) << v;
+            ASSERT_NEAR(static_cast<double>(kept.next[i]) + decoded[i], v, std::abs(v) * 0x1p-24) << i;
+          } else {
+            ASSERT_EQ(std::abs(decoded[i]), largest) << v;
+            ASSERT_GE(decoded[i] * v, 0) << v;
+          }
         }
       }
+      ASSERT_EQ(seen, kCount);
     }
   }
 }

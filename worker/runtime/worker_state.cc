@@ -20,7 +20,7 @@ namespace autoloco::worker {
 namespace {
 
 constexpr char kFile[] = "interval.safetensors";
-constexpr char kVersion[] = "2";
+constexpr char kVersion[] = "3";
 constexpr char kFirstMoment[] = "exp_avg";
 constexpr char kSecondMoment[] = "exp_avg_sq";
 constexpr char kResidual[] = "residual";

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "common/base/check.h"
+#include "common/codec/block_format.h"
 #include "common/codec/delta_codec.h"
 #include "common/codec/zstd_frame.h"
 #include "tests/bench/codec/arm.h"
@@ -10,8 +11,6 @@
 
 namespace autoloco::bench {
 namespace {
-
-constexpr std::size_t kHeaderBytes = 20;  // of a block; README.md of common/codec has the format
 
 // Everything one arm works on.
 struct Work {
@@ -38,7 +37,7 @@ struct Work {
 
 // The coded bytes of the encoded block, out of its own frame.
 void TakeCodedBytes(Work* work) {
-  const std::size_t prefix = kHeaderBytes + (IsQuantized(work->coding.codec) ? 4 : 0);
+  const std::size_t prefix = kBlockHeaderBytes + PrefixBytes(work->coding.codec, work->values.size());
   const auto stored = work->Block().subspan(prefix);
   const unsigned long long bytes = ZSTD_getFrameContentSize(stored.data(), stored.size());
   AUTOLOCO_CHECK(bytes < (1U << 20));  // every arm's block shrinks

@@ -21,6 +21,8 @@ namespace {
 
 constexpr std::int64_t kBlock = kBlockValues;
 constexpr std::int64_t kHalf = kBlock / 2;  // bytes of packed symbols, and values in one of their two planes
+constexpr std::int64_t kRange = kRangePositions;
+constexpr std::int64_t kHalfRanges = kHalf / kRange;
 constexpr float kSymbolMax = 7;
 constexpr float kSymbolOffset = 8;
 
@@ -54,10 +56,12 @@ struct TorchArm::State {
         view(Floats(&run.view, blocks)),
         sum(Floats(&sum_memory, blocks)),
         half(at::from_blob(half_memory.values().data(), {blocks, kHalf}, at::kFloat)),
+        half_ranges(half.view({blocks * kHalfRanges, kRange})),
         packed(Bytes(&packed_memory, blocks)),
         symbols(Bytes(&symbols_memory, blocks)),
         difference(Floats(&difference_memory, blocks)),
-        units(at::empty({blocks, 1}, at::kFloat)),
+        low_units(at::empty({blocks * kHalfRanges, 1}, at::kFloat)),
+        high_units(at::empty({blocks * kHalfRanges, 1}, at::kFloat)),
         decoders(pool->thread_count()),
         decompressors(pool->thread_count()),
         broadcast(blocks) {
@@ -72,13 +76,18 @@ struct TorchArm::State {
     return payloads.payload(worker).subspan(begin, offsets[worker][block + 1] - begin);
   }
 
-  // One block's zstd frame or raw body into its row of `packed`, its unit times 1/n into `units`.
+  // One block's zstd frame or raw body into its row of `packed`, its units times 1/n into those of the two planes.
   void Unpack(std::size_t worker, std::size_t block, std::size_t slot) {
     const std::span<const std::byte> bytes = BlockOf(worker, block);
-    const std::span<const std::byte> frame = bytes.subspan(kBlockHeaderBytes + kUnitBytes);
-    float unit = 0;
-    std::memcpy(&unit, bytes.data() + kBlockHeaderBytes, sizeof(unit));
-    units.data_ptr<float>()[block] = unit / static_cast<float>(payloads.count());
+    const std::span<const std::byte> frame = bytes.subspan(kBlockHeaderBytes + PrefixBytes(coding.codec, kBlockValues));
+    float units[2][kHalfRanges];
+    static_assert(sizeof(units) == UnitCount(Packing::kNibble, kBlockValues) * kUnitBytes);
+    std::memcpy(units, bytes.data() + kBlockHeaderBytes, sizeof(units));
+    for (std::int64_t range = 0; range < kHalfRanges; ++range) {
+      const std::int64_t row = static_cast<std::int64_t>(block) * kHalfRanges + range;
+      low_units.data_ptr<float>()[row] = units[0][range] / static_cast<float>(payloads.count());
+      high_units.data_ptr<float>()[row] = units[1][range] / static_cast<float>(payloads.count());
+    }
     std::uint8_t* const row = packed.data_ptr<std::uint8_t>() + block * kHalf;
     if (ReadHeader(bytes.data()).stored == kStoredRaw) {
       std::memcpy(row, frame.data(), kHalf);
@@ -95,10 +104,12 @@ struct TorchArm::State {
       at::Tensor high = sum.slice(1, kHalf, kBlock);
       at::bitwise_and_out(symbols, packed, 15);
       half.copy_(symbols);
-      low.add_(half.sub_(kSymbolOffset).mul_(units));
+      half_ranges.sub_(kSymbolOffset).mul_(low_units);
+      low.add_(half);
       at::bitwise_right_shift_out(symbols, packed, 4);
       half.copy_(symbols);
-      high.add_(half.sub_(kSymbolOffset).mul_(units));
+      half_ranges.sub_(kSymbolOffset).mul_(high_units);
+      high.add_(half);
     }
   }
 
@@ -108,10 +119,10 @@ struct TorchArm::State {
       const std::span<float> row(sum.data_ptr<float>() + block * kBlock, kBlockValues);
       std::memset(row.data(), 0, row.size_bytes());
       for (std::size_t worker = 0; worker < payloads.count(); ++worker) {
-        AUTOLOCO_CHECK(decoders[slot]
-                           .DecodeAdd(BlockOf(worker, block), coding.codec, static_cast<std::uint32_t>(block), weight,
-                                      row)
-                           .ok());
+        AUTOLOCO_CHECK(
+            decoders[slot]
+                .DecodeAdd(BlockOf(worker, block), coding.codec, static_cast<std::uint32_t>(block), weight, row)
+                .ok());
       }
     });
   }
@@ -124,9 +135,10 @@ struct TorchArm::State {
   // Afterwards every row of `packed` holds the block's symbols.
   void Broadcast() {
     at::sub_out(difference, params, view);
-    at::Tensor unit = at::linalg_vector_norm(difference, 2, 1, /*keepdim=*/true).mul_(coding.step / std::sqrt(kBlock));
-    difference.mul_(unit.reciprocal()).clamp_(-kSymbolMax, kSymbolMax).round_();
-    view.addcmul_(difference, unit);
+    at::Tensor ranges = difference.view({-1, kRange});
+    at::Tensor unit = at::linalg_vector_norm(ranges, 2, 1, /*keepdim=*/true).mul_(coding.step / std::sqrt(kRange));
+    ranges.mul_(unit.reciprocal()).clamp_(-kSymbolMax, kSymbolMax).round_();
+    view.view({-1, kRange}).addcmul_(ranges, unit);
     difference.add_(kSymbolOffset);
     packed.copy_(difference.slice(1, kHalf, kBlock));
     packed.mul_(16);
@@ -158,10 +170,12 @@ struct TorchArm::State {
   at::Tensor view;
   at::Tensor sum;
   at::Tensor half;
+  at::Tensor half_ranges;  // the same memory, a range a row
   at::Tensor packed;
   at::Tensor symbols;
   at::Tensor difference;
-  at::Tensor units;
+  at::Tensor low_units;
+  at::Tensor high_units;
   std::vector<std::vector<std::uint64_t>> offsets;
   std::vector<BlockDecoder> decoders;
   std::vector<FrameDecompressor> decompressors;

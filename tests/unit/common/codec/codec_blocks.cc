@@ -36,10 +36,8 @@ std::string Compress(const std::string& text) {
   return frame;
 }
 
-std::string UnitBytes(float unit) {
-  std::string bytes(4, '\0');
-  std::memcpy(bytes.data(), &unit, 4);
-  return bytes;
+std::string UnitBytes(const std::vector<float>& units) {
+  return {reinterpret_cast<const char*>(units.data()), units.size() * sizeof(float)};
 }
 
 absl::Status DecodeStatus(const std::string& payload, std::size_t count, Codec codec) {

@@ -23,8 +23,8 @@ std::string MakeBlock(std::uint32_t index, std::uint8_t codec, std::uint8_t stor
 // One plain zstd frame, as a second implementation would write it.
 std::string Compress(const std::string& text);
 
-// The four bytes of a unit.
-std::string UnitBytes(float unit);
+// The bytes of a block's units.
+std::string UnitBytes(const std::vector<float>& units);
 
 // What decoding `payload` as `count` values says; the sum of a DecodeAdd must agree.
 absl::Status DecodeStatus(const std::string& payload, std::size_t count, Codec codec);

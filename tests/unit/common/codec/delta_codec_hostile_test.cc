@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "common/codec/block_format.h"
 #include "common/codec/delta_codec.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -25,15 +26,22 @@ constexpr Codec kCodecs[] = {Codec::kFp32, Codec::kBf16, Codec::kInt8, Codec::kR
 
 Coding CodingOf(Codec codec) { return {.codec = codec, .step = codec == Codec::kTernary ? 2.5 : 1.0}; }
 
-// The body of a block around `stored`: with a unit where the codec has one.
-std::string Body(Codec codec, const std::string& stored) { return IsQuantized(codec) ? UnitBytes(1) + stored : stored; }
+// Units of a block, for the codecs that have them: 1 each, but 0 where a range has no values.
+std::string Units(Codec codec, std::size_t count) {
+  if (!IsQuantized(codec)) return "";
+  std::vector<float> units(UnitCount(PackingOf(codec), count));
+  for (std::size_t i = 0; i < units.size(); ++i) units[i] = ValuesOfUnit(PackingOf(codec), count, i).size == 0 ? 0 : 1;
+  return UnitBytes(units);
+}
 
-std::string ZstdBlock(Codec codec, const std::string& frame) {
-  return MakeBlock(0, static_cast<std::uint8_t>(codec), 0, 0, Body(codec, frame));
+std::string ZstdBlock(Codec codec, std::size_t count, const std::string& frame) {
+  return MakeBlock(0, static_cast<std::uint8_t>(codec), 0, 0, Units(codec, count) + frame);
 }
 
 // Coded bytes of a full block.
-std::size_t FullBytes(Codec codec) { return MaxPayloadBytes(kBlockValues, codec) - 20 - (IsQuantized(codec) ? 4 : 0); }
+std::size_t FullBytes(Codec codec) {
+  return MaxPayloadBytes(kBlockValues, codec) - 20 - Units(codec, kBlockValues).size();
+}
 
 std::string LittleEndian(std::uint64_t value, int bytes) {
   std::string text;
@@ -63,7 +71,7 @@ TEST(DeltaCodecHostileTest, ThirteenByteBomb) {
   const std::int64_t before = PeakKilobytes();
   for (const Codec codec : kCodecs) {
     for (const std::size_t count : {100u, 65536u}) {
-      const absl::Status status = DecodeStatus(ZstdBlock(codec, bomb), count, codec);
+      const absl::Status status = DecodeStatus(ZstdBlock(codec, count, bomb), count, codec);
       EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
       EXPECT_THAT(std::string(status.message()), HasSubstr("does not declare"));
     }
@@ -74,12 +82,13 @@ TEST(DeltaCodecHostileTest, ThirteenByteBomb) {
 TEST(DeltaCodecHostileTest, EightKilobytesThatInflateTo256Megabytes) {
   constexpr std::uint64_t kTruth = std::uint64_t{256} << 20;
   const std::int64_t before = PeakKilobytes();
+  const std::string honest = InflatingFrame(kTruth, 2048);
+  ASSERT_LT(honest.size(), 8300u);
   for (const Codec codec : kCodecs) {
-    const std::string honest = ZstdBlock(codec, InflatingFrame(kTruth, 2048));
-    ASSERT_LT(honest.size(), 8300u);
-    EXPECT_EQ(DecodeStatus(honest, kBlockValues, codec).code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(DecodeStatus(ZstdBlock(codec, kBlockValues, honest), kBlockValues, codec).code(),
+              absl::StatusCode::kInvalidArgument);
     const absl::Status lying =
-        DecodeStatus(ZstdBlock(codec, InflatingFrame(FullBytes(codec), 2048)), kBlockValues, codec);
+        DecodeStatus(ZstdBlock(codec, kBlockValues, InflatingFrame(FullBytes(codec), 2048)), kBlockValues, codec);
     EXPECT_EQ(lying.code(), absl::StatusCode::kInvalidArgument);
   }
   EXPECT_LT(PeakKilobytes() - before, 64 << 10);
@@ -97,7 +106,7 @@ TEST(DeltaCodecHostileTest, WindowOfTwoGigabytes) {
       left -= run;
       frame += LittleEndian(run << 3 | 1U << 1 | (left == 0 ? 1U : 0U), 3) + std::string(1, '\0');
     }
-    const absl::Status status = DecodeStatus(ZstdBlock(codec, frame), kBlockValues, codec);
+    const absl::Status status = DecodeStatus(ZstdBlock(codec, kBlockValues, frame), kBlockValues, codec);
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
     EXPECT_THAT(std::string(status.message()), HasSubstr("not of one segment"));
   }
@@ -107,15 +116,15 @@ TEST(DeltaCodecHostileTest, WindowOfTwoGigabytes) {
 // Dictionary, checksum and skippable frames are nothing a writer makes.
 TEST(DeltaCodecHostileTest, UnusualFrames) {
   const std::string good = Compress(std::string(400, 'a'));
-  ASSERT_TRUE(DecodeStatus(ZstdBlock(Codec::kFp32, good), 100, Codec::kFp32).ok());
+  ASSERT_TRUE(DecodeStatus(ZstdBlock(Codec::kFp32, 100, good), 100, Codec::kFp32).ok());
   for (const int bit : {0, 1, 2, 3, 4, 5}) {
     std::string bad = good;
     bad[4] = static_cast<char>(bad[4] ^ (1 << bit));
-    EXPECT_FALSE(DecodeStatus(ZstdBlock(Codec::kFp32, bad), 100, Codec::kFp32).ok()) << bit;
+    EXPECT_FALSE(DecodeStatus(ZstdBlock(Codec::kFp32, 100, bad), 100, Codec::kFp32).ok()) << bit;
   }
   const std::string skippable("\x50\x2a\x4d\x18\x04\x00\x00\x00....", 12);
-  EXPECT_FALSE(DecodeStatus(ZstdBlock(Codec::kFp32, good + skippable), 100, Codec::kFp32).ok());
-  EXPECT_FALSE(DecodeStatus(ZstdBlock(Codec::kFp32, skippable), 100, Codec::kFp32).ok());
+  EXPECT_FALSE(DecodeStatus(ZstdBlock(Codec::kFp32, 100, good + skippable), 100, Codec::kFp32).ok());
+  EXPECT_FALSE(DecodeStatus(ZstdBlock(Codec::kFp32, 100, skippable), 100, Codec::kFp32).ok());
 }
 
 TEST(DeltaCodecHostileTest, EveryFlippedBitOfASmallPayloadIsRefused) {
@@ -170,14 +179,26 @@ TEST(DeltaCodecHostileTest, UnitsThatNoWriterMakes) {
   for (const Codec codec : {Codec::kInt8, Codec::kRms8, Codec::kRms4, Codec::kTernary}) {
     const std::string symbols(codec == Codec::kTernary ? 1 : codec == Codec::kRms4 ? 2 : 4, '\x77');
     const auto id = static_cast<std::uint8_t>(codec);
-    ASSERT_TRUE(DecodeStatus(MakeBlock(0, id, 1, 0, UnitBytes(1) + symbols), 4, codec).ok());
-    for (const float unit : {-1.0F, -0.0F, 1e-40F, std::numeric_limits<float>::max(),
-                             std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
-      const absl::Status status = DecodeStatus(MakeBlock(0, id, 1, 0, UnitBytes(unit) + symbols), 4, codec);
-      EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-      EXPECT_THAT(std::string(status.message()), HasSubstr("want a unit of 0 or from"));
+    const std::string units = Units(codec, 4);
+    ASSERT_TRUE(DecodeStatus(MakeBlock(0, id, 1, 0, units + symbols), 4, codec).ok());
+    for (std::size_t at = 0; at < units.size(); at += 4) {
+      for (const float unit : {-1.0F, -0.0F, 1e-40F, std::numeric_limits<float>::max(),
+                               std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+        std::string bad = units;
+        bad.replace(at, 4, UnitBytes({unit}));
+        const absl::Status status = DecodeStatus(MakeBlock(0, id, 1, 0, bad + symbols), 4, codec);
+        EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+        EXPECT_THAT(std::string(status.message()), HasSubstr("want a unit of 0 or from"));
+      }
     }
   }
+}
+
+// Four ternary values lie in four planes: the fifth has a range without values.
+TEST(DeltaCodecHostileTest, AUnitOfNoValues) {
+  const absl::Status status =
+      DecodeStatus(MakeBlock(0, 6, 1, 0, UnitBytes({1, 1, 1, 1, 1}) + "\x77"), 4, Codec::kTernary);
+  EXPECT_EQ(status.message(), "block 0: want a unit of 0 for a range without values, got 1");
 }
 
 TEST(DeltaCodecHostileTest, SizesThatDoNotFitTheLayout) {
@@ -186,16 +207,17 @@ TEST(DeltaCodecHostileTest, SizesThatDoNotFitTheLayout) {
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
     return std::string(status.message());
   };
-  const std::string unit = UnitBytes(1);
-  EXPECT_EQ(refusal(MakeBlock(0, 5, 1, 0, unit + "xyz"), 4, Codec::kRms4), "block 0: want 6 raw bytes, got 7");
-  EXPECT_EQ(refusal(MakeBlock(0, 5, 1, 0, unit + "x"), 4, Codec::kRms4), "block 0: want 6 raw bytes, got 5");
-  EXPECT_EQ(refusal(MakeBlock(0, 5, 0, 0, unit + "xy"), 4, Codec::kRms4),
-            "block 0: want fewer than 6 compressed bytes, got 6");
-  EXPECT_EQ(refusal(MakeBlock(0, 5, 0, 0, unit.substr(1)), 4, Codec::kRms4),
-            "block 0: want a unit of 4 bytes, got a body of 3");
-  EXPECT_EQ(refusal(MakeBlock(0, 6, 1, 0, unit + "\xf3"), 4, Codec::kTernary),
+  const std::string units = Units(Codec::kRms4, 4);  // two
+  EXPECT_EQ(refusal(MakeBlock(0, 5, 1, 0, units + "xyz"), 4, Codec::kRms4), "block 0: want 10 raw bytes, got 11");
+  EXPECT_EQ(refusal(MakeBlock(0, 5, 1, 0, units + "x"), 4, Codec::kRms4), "block 0: want 10 raw bytes, got 9");
+  EXPECT_EQ(refusal(MakeBlock(0, 5, 0, 0, units + "xy"), 4, Codec::kRms4),
+            "block 0: want fewer than 10 compressed bytes, got 10");
+  EXPECT_EQ(refusal(MakeBlock(0, 5, 0, 0, units.substr(1)), 4, Codec::kRms4),
+            "block 0: want units of 8 bytes, got a body of 7");
+  EXPECT_EQ(refusal(MakeBlock(0, 6, 1, 0, Units(Codec::kTernary, 4) + "\xf3"), 4, Codec::kTernary),
             "block 0: want bytes of five ternary symbols, 0 to 242, got a larger one");
-  EXPECT_EQ(refusal(MakeBlock(0, 3, 1, 0, unit + "wxyz"), 4, Codec::kRms8), "block 0: want codec 4, got 3");
+  EXPECT_EQ(refusal(MakeBlock(0, 3, 1, 0, Units(Codec::kInt8, 4) + "wxyz"), 4, Codec::kRms8),
+            "block 0: want codec 4, got 3");
 }
 
 }  // namespace

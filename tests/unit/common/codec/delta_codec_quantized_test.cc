@@ -1,6 +1,7 @@
 // Quantized codecs through encoder and decoder: bytes, reports, feedback, and the blocks at the edges.
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "common/codec/delta_codec.h"
@@ -34,34 +35,85 @@ std::vector<float> DecodeAll(const std::string& payload, std::size_t count, Code
 TEST(DeltaCodecQuantizedTest, PayloadBounds) {
   EXPECT_EQ(MaxPayloadBytes(65537, Codec::kFp32), 2u * 20 + 65537 * 4);
   EXPECT_EQ(MaxPayloadBytes(65537, Codec::kBf16), 2u * 20 + 65537 * 2);
-  EXPECT_EQ(MaxPayloadBytes(65537, Codec::kInt8), 2u * 24 + 65537);
-  EXPECT_EQ(MaxPayloadBytes(65539, Codec::kRms4), 2u * 24 + 32768 + 2);
-  EXPECT_EQ(MaxPayloadBytes(65542, Codec::kTernary), 2u * 24 + 13108 + 2);
+  EXPECT_EQ(MaxPayloadBytes(65537, Codec::kInt8), 2u * 20 + (16 + 1) * 4 + 65537);
+  EXPECT_EQ(MaxPayloadBytes(65539, Codec::kRms4), 2u * 20 + (16 + 2) * 4 + 32768 + 2);
+  EXPECT_EQ(MaxPayloadBytes(65542, Codec::kTernary), 2u * 20 + (20 + 5) * 4 + 13108 + 2);
+  EXPECT_EQ(MaxPayloadBytes(65536 + 8193, Codec::kRms4), 2u * 20 + (16 + 4) * 4 + 32768 + 4097);
   EXPECT_EQ(MaxPayloadBytes(0, Codec::kTernary), 0u);
 }
 
-// Few values do not shrink, so the bytes are fixed by the format alone: unit, then symbols.
+// Few values do not shrink, so the bytes are fixed by the format alone: units, then symbols.
 TEST(DeltaCodecQuantizedTest, RawBlocksToTheByte) {
   const std::vector<float> values = {3, -3, 3, -3};  // RMS 3
   const auto encode = [&](const Coding& coding) { return EncodeVector(values, coding, nullptr).value(); };
   EXPECT_EQ(encode({.codec = Codec::kInt8}),
-            MakeBlock(0, 3, 1, 0, UnitBytes(static_cast<float>(3.0 / 127)) + std::string("\x7f\x81\x7f\x81", 4)));
+            MakeBlock(0, 3, 1, 0, UnitBytes({static_cast<float>(3.0 / 127)}) + std::string("\x7f\x81\x7f\x81", 4)));
   EXPECT_EQ(encode({.codec = Codec::kRms8, .step = 0.5}),
-            MakeBlock(0, 4, 1, 0, UnitBytes(1.5F) + std::string("\x02\xfe\x02\xfe", 4)));
+            MakeBlock(0, 4, 1, 0, UnitBytes({1.5F}) + std::string("\x02\xfe\x02\xfe", 4)));
   EXPECT_EQ(encode({.codec = Codec::kRms4, .step = 1}),
-            MakeBlock(0, 5, 1, 0, UnitBytes(3) + std::string("\x99\x77", 2)));
+            MakeBlock(0, 5, 1, 0, UnitBytes({3, 3}) + std::string("\x99\x77", 2)));
   EXPECT_EQ(
-      encode({.codec = Codec::kTernary, .step = 1}),
-      MakeBlock(0, 6, 1, 0, UnitBytes(3) + std::string("\x65", 1)));  // digits 2, 0, 2, 0 and 1 for the missing one
+      encode({.codec = Codec::kTernary, .step = 1}),  // digits 2, 0, 2, 0 and 1 for the missing one, whose unit is 0
+      MakeBlock(0, 6, 1, 0, UnitBytes({3, 3, 3, 3, 0}) + std::string("\x65", 1)));
 }
 
 // A block written by hand with plain zstd decodes.
 TEST(DeltaCodecQuantizedTest, ZstdBlockFromASecondWriter) {
   const std::string symbols(500, '\x9A');  // value 2 in the low nibbles, 1 in the high ones
-  const std::string block = MakeBlock(0, 5, 0, 0, UnitBytes(0.25F) + Compress(symbols));
+  const std::string block = MakeBlock(0, 5, 0, 0, UnitBytes({0.25F, 3}) + Compress(symbols));
   std::vector<float> want(1000, 0.5F);
-  std::fill(want.begin() + 500, want.end(), 0.25F);
+  std::fill(want.begin() + 500, want.end(), 3.0F);
   EXPECT_EQ(DecodeAll(block, 1000, Codec::kRms4), want);
+}
+
+// The scales that stand before the symbols of a payload of one block.
+std::vector<float> UnitsOf(const std::string& payload, std::size_t count) {
+  std::vector<float> units(count);
+  std::memcpy(units.data(), payload.data() + 20, count * sizeof(float));
+  return units;
+}
+
+// Values whose size changes from range to range: each has its own scale, in the order of the format.
+TEST(DeltaCodecQuantizedTest, EveryRangeHasItsScale) {
+  std::vector<float> values(kBlockValues);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = std::ldexp(i % 2 == 0 ? 1.0F : -1.0F, static_cast<int>(i / 4096));  // 1, 2, 4 ... 32768
+  }
+  std::vector<float> want(16);
+  for (std::size_t i = 0; i < 16; ++i) want[i] = std::ldexp(0.5F, static_cast<int>(i));
+  for (const Codec codec : {Codec::kRms8, Codec::kRms4}) {
+    CodingReport report;
+    const std::string payload = EncodeVector(values, Coding{.codec = codec, .step = 0.5}, &report).value();
+    EXPECT_EQ(UnitsOf(payload, 16), want);
+    EXPECT_EQ(DecodeAll(payload, values.size(), codec), values);
+    EXPECT_EQ(report.squared_error, 0);
+  }
+  // Ternary: planes of 13,108 positions, so the second unit of the second plane is that of the values from 17,204 on.
+  std::vector<float> one_range(kBlockValues);
+  std::fill_n(one_range.begin() + 13108 + 4096, 4096, -3.0F);
+  const std::string payload = EncodeVector(one_range, Coding{.codec = Codec::kTernary, .step = 1}, nullptr).value();
+  std::vector<float> want_ternary(20);
+  want_ternary[5] = 3;
+  EXPECT_EQ(UnitsOf(payload, 20), want_ternary);
+  EXPECT_EQ(DecodeAll(payload, kBlockValues, Codec::kTernary), one_range);
+}
+
+// What is a thousand times smaller than the rest of its block is not rounded away, nor is its error lost in the report.
+TEST(DeltaCodecQuantizedTest, SmallValuesBesideLargeOnesKeepTheirPrecision) {
+  std::vector<float> values = Gaussian(kBlockValues, 12);
+  for (std::size_t i = 8192; i < 12288; ++i) values[i] *= 1e-3F;
+  for (const Coding& coding : QuantizedCodings()) {
+    if (coding.codec == Codec::kTernary) continue;  // its ranges begin elsewhere
+    const std::vector<float> decoded =
+        DecodeAll(EncodeVector(values, coding, nullptr).value(), values.size(), coding.codec);
+    double signal = 0;
+    double error = 0;
+    for (std::size_t i = 8192; i < 12288; ++i) {
+      signal += static_cast<double>(values[i]) * values[i];
+      error += std::pow(static_cast<double>(values[i]) - decoded[i], 2);
+    }
+    EXPECT_GT(10 * std::log10(signal / error), 7) << static_cast<int>(coding.codec);
+  }
 }
 
 TEST(DeltaCodecQuantizedTest, SameInputSameBytesAndUsedContextsDoNotMatter) {

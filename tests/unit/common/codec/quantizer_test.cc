@@ -12,13 +12,14 @@
 namespace autoloco {
 namespace {
 
-// Reference-packs `values` with unit 1.
+// Reference-packs `values` with units of 1.
 std::vector<std::uint8_t> Pack(Packing packing, std::vector<float> values) {
   std::vector<std::uint8_t> packed(PackedBytes(packing, values.size()));
+  const std::vector<float> units(UnitCount(packing, values.size()), 1);
   QuantizeBlock block;
   block.values = values.data();
   block.count = values.size();
-  block.unit = 1;
+  block.units = units.data();
   block.packed = packed.data();
   ReferenceQuantizerKernels().quantize[static_cast<std::size_t>(packing)][0](block);
   return packed;
@@ -38,6 +39,28 @@ TEST(QuantizerTest, PacksToTheByte) {
   EXPECT_EQ(Pack(Packing::kTernary, {1, 1, 1, 1, 1}), ByteVector{242});
   // Six values: two bytes, planes of two; value 5 is the second of plane 2.
   EXPECT_EQ(Pack(Packing::kTernary, {0, 0, 0, 0, 0, 1}), (ByteVector{121, 130}));
+}
+
+std::vector<std::size_t> SizesOfRanges(Packing packing, std::size_t count) {
+  std::vector<std::size_t> sizes;
+  for (std::size_t i = 0; i < UnitCount(packing, count); ++i) sizes.push_back(ValuesOfUnit(packing, count, i).size);
+  return sizes;
+}
+
+TEST(QuantizerTest, RangesAreNeighbours) {
+  for (const Packing packing : {Packing::kByte, Packing::kNibble}) {  // of a full block: consecutive 4,096
+    for (std::size_t i = 0; i < 16; ++i) EXPECT_EQ(ValuesOfUnit(packing, 65536, i).begin, 4096 * i);
+    EXPECT_EQ(SizesOfRanges(packing, 65536), std::vector<std::size_t>(16, 4096));
+  }
+  EXPECT_EQ(SizesOfRanges(Packing::kTernary, 65536),  // planes of 13,108 positions, four values short of five planes
+            (std::vector<std::size_t>{4096, 4096, 4096, 820,  4096, 4096, 4096, 820,  4096, 4096,
+                                      4096, 820,  4096, 4096, 4096, 820,  4096, 4096, 4096, 816}));
+  EXPECT_EQ(ValuesOfUnit(Packing::kTernary, 65536, 5).begin, 13108u + 4096);
+  // Short blocks: planes of 4,097 and of 2 positions, of which the last ones have no values.
+  EXPECT_EQ(SizesOfRanges(Packing::kNibble, 8193), (std::vector<std::size_t>{4096, 1, 4096, 0}));
+  EXPECT_EQ(SizesOfRanges(Packing::kTernary, 6), (std::vector<std::size_t>{2, 2, 2, 0, 0}));
+  EXPECT_EQ(SizesOfRanges(Packing::kByte, 1), std::vector<std::size_t>{1});
+  EXPECT_EQ(SizesOfRanges(Packing::kByte, 0), std::vector<std::size_t>{});
 }
 
 TEST(QuantizerTest, UnitsAreBounded) {

@@ -171,9 +171,9 @@ TEST_F(HostileManifestTest, FileNamesStayInTheFolder) {
 }
 
 TEST_F(HostileManifestTest, AnotherFormatIsNotDamage) {
-  const absl::Status status = ParseChanged("\"format\": 2", "\"format\": 3");
+  const absl::Status status = ParseChanged("\"format\": 3", "\"format\": 4");
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(status.message(), "format 3; this program reads format 2");
+  EXPECT_EQ(status.message(), "format 4; this program reads format 3");
 }
 
 TEST(CheckpointManifestTest, GarbageIsNoManifest) {
