@@ -25,6 +25,28 @@ std::uint16_t RoundedBf16(float value) {
   return static_cast<std::uint16_t>((bits & 0x7FFFFFFFu) > 0x7F800000u ? quiet : rounded);
 }
 
+// Of value_at(0) .. value_at(count - 1), as SquaredPlanes. A whole row of partial sums at a time, so that the loop
+// vectorizes.
+template <typename ValueAt>
+double SumOfSquares(std::size_t count, ValueAt value_at) {
+  constexpr std::size_t kSums = 16;
+  double sums[kSums] = {};
+  const std::size_t rest = count % kSums;
+  for (std::size_t row = 0; row < count - rest; row += kSums) {
+    for (std::size_t i = 0; i < kSums; ++i) {
+      const double value = value_at(row + i);
+      sums[i] += value * value;
+    }
+  }
+  for (std::size_t i = 0; i < rest; ++i) {
+    const double value = value_at(count - rest + i);
+    sums[i] += value * value;
+  }
+  double sum = 0;
+  for (const double part : sums) sum += part;
+  return sum;
+}
+
 float Bf16AsFloat(std::uint16_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
 
 }  // namespace
@@ -81,15 +103,8 @@ void JoinPlanes(const std::uint8_t* planes, Codec codec, std::span<float> values
 }
 
 double SquaredPlanes(const std::uint8_t* planes, Codec codec, std::size_t count) {
-  constexpr std::size_t kLanes = 16;
-  double lanes[kLanes] = {};
-  for (std::size_t i = 0; i < count; ++i) {
-    const double value = codec == Codec::kFp32 ? Fp32At(planes, count, i) : Bf16At(planes, count, i);
-    lanes[i % kLanes] += value * value;
-  }
-  double sum = 0;
-  for (const double lane : lanes) sum += lane;
-  return sum;
+  if (codec == Codec::kFp32) return SumOfSquares(count, [=](std::size_t i) { return Fp32At(planes, count, i); });
+  return SumOfSquares(count, [=](std::size_t i) { return Bf16At(planes, count, i); });
 }
 
 void AddPlanes(const std::uint8_t* planes, Codec codec, float weight, std::span<float> sum) {
