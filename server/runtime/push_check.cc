@@ -90,23 +90,28 @@ double NormOf(const std::vector<double>& squares) {
 
 PushCheck CheckPayload(std::span<const std::byte> payload, absl::string_view digest, const Layout& layout, Codec codec,
                        WorkPool* pool) {
-  const std::string found = Digest128(payload);
-  if (found != digest) {
-    return {absl::DataLossError(absl::StrCat("push: want digest ", digest, " as announced, got ", found)), true, "", 0};
-  }
   const absl::StatusOr<std::vector<std::uint64_t>> offsets = IndexBlocks(payload, layout.value_count(), codec);
-  if (!offsets.ok()) return {offsets.status(), true, "", 0};
-
+  std::string found;
   std::vector<std::optional<BlockDecoder>> decoders(pool->thread_count());
   Findings findings;
-  std::vector<double> squares(BlockCount(layout.value_count()));
-  const auto check = [&](std::size_t index, std::size_t slot) {
+  std::vector<double> squares(offsets.ok() ? BlockCount(layout.value_count()) : 0);
+  // The digest, which is one piece of work, is begun with.
+  const auto check = [&](std::size_t task, std::size_t slot) {
+    if (task == 0) {
+      found = Digest128(payload);
+      return;
+    }
+    const std::size_t index = task - 1;
     if (!decoders[slot]) decoders[slot].emplace();
     const std::uint64_t begin = (*offsets)[index];
     squares[index] = CheckBlock(payload.subspan(begin, (*offsets)[index + 1] - begin), codec, index,
                                 BlockSize(layout.value_count(), index), &*decoders[slot], &findings);
   };
-  pool->ParallelFor(squares.size(), check);
+  pool->ParallelFor(1 + squares.size(), check);
+  if (found != digest) {
+    return {absl::DataLossError(absl::StrCat("push: want digest ", digest, " as announced, got ", found)), true, "", 0};
+  }
+  if (!offsets.ok()) return {offsets.status(), true, "", 0};
   PushCheck result = findings.Result(layout);
   if (result.status.ok() && result.finite) result.norm = NormOf(squares);
   return result;
