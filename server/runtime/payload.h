@@ -25,8 +25,8 @@ class PayloadMemory {
   // Puts `bytes` at `offset`; threads may write different places at once. An error (a bad disk) is for the pusher: what
   // is there is undefined then, until it is written again. REQUIRES: it lies inside.
   virtual absl::Status Write(std::uint64_t offset, std::span<const std::byte> bytes) = 0;
-  // All bytes are written: may begin to bring them to where they are kept, so that less is left to do once they are
-  // accepted. Returns at once. Called at most once, before anybody reads.
+  // All bytes are written: what has not begun to be brought to where it is kept may begin now, so that less is left to
+  // do once they are accepted. Returns at once. Called at most once, before anybody reads.
   virtual void Arrived() {}
 };
 

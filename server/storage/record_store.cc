@@ -1,5 +1,7 @@
 #include "server/storage/record_store.h"
 
+#include <atomic>
+#include <cstdint>
 #include <iterator>
 #include <string>
 #include <utility>
@@ -18,19 +20,28 @@ absl::Status ForWorker(absl::string_view what, const absl::Status& status) {
   return absl::IsResourceExhausted(status) ? absl::ResourceExhaustedError(text) : absl::UnavailableError(text);
 }
 
+// The disk is told to begin each time that so much has come in.
+constexpr std::uint64_t kBeginBytes = 8 * 1024 * 1024;
+
 // A file of the spool as the runtime sees it.
 class SpooledMemory final : public PayloadMemory {
  public:
-  explicit SpooledMemory(std::unique_ptr<SpoolFile> file) : file_(std::move(file)) {}
+  // `store` outlives the coming in of the payload.
+  SpooledMemory(std::unique_ptr<SpoolFile> file, DurableRecordStore* store) : file_(std::move(file)), store_(store) {}
   std::span<const std::byte> bytes() const override { return file_->bytes(); }
   absl::Status Write(std::uint64_t offset, std::span<const std::byte> bytes) override {
-    return ForWorker("cannot write a delta", file_->Write(offset, bytes));
+    AUTOLOCO_RETURN_IF_ERROR(ForWorker("cannot write a delta", file_->Write(offset, bytes)));
+    const std::uint64_t before = written_.fetch_add(bytes.size(), std::memory_order_relaxed);
+    if (before / kBeginBytes != (before + bytes.size()) / kBeginBytes) store_->StartWriting(file_);
+    return absl::OkStatus();
   }
-  void Arrived() override { file_->StartWriting(); }
+  void Arrived() override { store_->StartWriting(file_); }
   SpoolFile* file() { return file_.get(); }
 
  private:
-  const std::unique_ptr<SpoolFile> file_;
+  const std::shared_ptr<SpoolFile> file_;
+  DurableRecordStore* const store_;
+  std::atomic<std::uint64_t> written_{0};
 };
 
 }  // namespace
@@ -50,7 +61,7 @@ DurableRecordStore::~DurableRecordStore() {
 absl::StatusOr<std::unique_ptr<PayloadMemory>> DurableRecordStore::Reserve(std::uint64_t bytes) {
   absl::StatusOr<std::unique_ptr<SpoolFile>> file = tools_.spool->Create(bytes);
   TellRoom(bytes, file.status());
-  if (file.ok()) return std::make_unique<SpooledMemory>(*std::move(file));
+  if (file.ok()) return std::make_unique<SpooledMemory>(*std::move(file), this);
   return ForWorker(absl::StrCat("no room for a delta of ", bytes, " bytes"), file.status());
 }
 
@@ -98,9 +109,20 @@ void DurableRecordStore::Run() {
   }
 }
 
+void DurableRecordStore::StartWriting(std::shared_ptr<SpoolFile> file) {
+  MutexLock lock(&mutex_);
+  begun_.push_back({std::move(file)});
+  changed_.NotifyAll();
+}
+
 std::optional<DurableRecordStore::Job> DurableRecordStore::Take() {
   MutexLock lock(&mutex_);
   while (jobs_.empty() && !stopping_) {
+    if (!begun_.empty()) {
+      BeginFile job = std::move(begun_.front());
+      begun_.pop_front();
+      return job;
+    }
     if (!no_room_) {
       changed_.Wait(&mutex_);
       continue;

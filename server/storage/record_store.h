@@ -1,7 +1,8 @@
 // The storage thread: makes the core's records and the payloads they name durable, in order, many steps at a time.
 //
 // Whatever has been asked for while the disk was busy goes into one transaction (group commit): the payload files
-// first, then the records. A worker waits for two or three fsyncs, not for those of everyone before it.
+// first, then the records. A worker waits for two or three fsyncs, not for those of everyone before it. While it has
+// nothing else to do it lets the disk begin with the bytes of payloads that are still coming in.
 #ifndef AUTOLOCO_SERVER_STORAGE_RECORD_STORE_H_
 #define AUTOLOCO_SERVER_STORAGE_RECORD_STORE_H_
 
@@ -53,6 +54,9 @@ class DurableRecordStore final : public RecordStore {
   void DropSpooled(const PushKey& push) override;
   void DropSpooledBefore(Round round) override;
 
+  // Any thread: there are bytes in the file that the disk may begin with.
+  void StartWriting(std::shared_ptr<SpoolFile> file);
+
  private:
   struct DropKey {
     PushKey key;
@@ -63,7 +67,10 @@ class DurableRecordStore final : public RecordStore {
   struct TryRoom {
     std::uint64_t bytes = 0;
   };
-  using Job = std::variant<RecordBatch, DropKey, DropRounds, TryRoom>;
+  struct BeginFile {
+    std::shared_ptr<SpoolFile> file;
+  };
+  using Job = std::variant<RecordBatch, DropKey, DropRounds, TryRoom, BeginFile>;
 
   // That room for a payload cannot be had.
   struct NoRoom {
@@ -75,13 +82,14 @@ class DurableRecordStore final : public RecordStore {
 
   void Post(Job job);
   void Run();
-  // The next drop, or all batches up to the next drop as one, or with nothing else to do a look for room; empty:
-  // stopping, and nothing is left.
+  // The next drop, or all batches up to the next drop as one, or with nothing else to do a file to begin with or a look
+  // for room; empty: stopping, and nothing is left.
   std::optional<Job> Take();
   void Do(const RecordBatch& batch);
   void Do(const DropKey& job) { Warn(tools_.spool->Drop(job.key)); }
   void Do(const DropRounds& job) { Warn(tools_.spool->DropBefore(job.before)); }
   void Do(const TryRoom& job);
+  void Do(const BeginFile& job) { job.file->StartWriting(); }
   static void Warn(const absl::Status& status);
   // An attempt to take room has come out like this. Any thread.
   void TellRoom(std::uint64_t bytes, const absl::Status& status);
@@ -95,6 +103,7 @@ class DurableRecordStore final : public RecordStore {
   Mutex mutex_;
   CondVar changed_;
   std::deque<Job> jobs_ ABSL_GUARDED_BY(mutex_);
+  std::deque<BeginFile> begun_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::optional<NoRoom> no_room_ ABSL_GUARDED_BY(mutex_);
   bool gave_up_ = false;  // the storage thread's

@@ -69,6 +69,9 @@ absl::Status RemoveFile(const std::string& path) {
 }  // namespace
 
 SpoolFile::~SpoolFile() {
+  map_ = MemoryMap();
+  // What was accepted has been used, or is for another process: its memory is for the payloads to come.
+  posix_fadvise(descriptor_, 0, 0, POSIX_FADV_DONTNEED);
   close(descriptor_);
   if (path_.empty()) return;
   const absl::Status removed = RemoveFile(path_);

@@ -28,7 +28,7 @@
 namespace autoloco::server {
 
 // One payload: a file, and its bytes as memory. They stay readable for as long as it lives, whatever becomes of the
-// file. One thread at a time, but for Write.
+// file. One thread at a time, but for Write and StartWriting.
 class SpoolFile {
  public:
   // Removes the file unless it was accepted.
@@ -42,7 +42,8 @@ class SpoolFile {
   // REQUIRES: it lies inside, and the file was not accepted.
   absl::Status Write(std::uint64_t offset, std::span<const std::byte> bytes);
 
-  // The disk begins to write what is there; Accept waits for the rest. Returns at once; what goes wrong Accept says.
+  // The disk begins to write what is there; Accept waits for the rest. Does not wait for the disk, but tells it of
+  // every page: tens of milliseconds for 100 MB. What goes wrong Accept says.
   void StartWriting();
 
  private:
@@ -54,7 +55,7 @@ class SpoolFile {
 
   std::string path_;  // empty: accepted
   const int descriptor_;
-  const MemoryMap map_;
+  MemoryMap map_;
   bool sync_failed_ = false;
 };
 
