@@ -14,27 +14,30 @@
 namespace autoloco::test {
 namespace {
 
-v1::ServerConfig NanoConfig() {
+Layout LayoutOf(const std::vector<std::string>& model) {
+  std::vector<std::string> flags = {"--state-dir", "unused"};
+  flags.insert(flags.end(), model.begin(), model.end());
   v1::ServerConfig config;
-  const Outcome outcome = LoadServerConfig({"--model.preset", "nano", "--state-dir", "unused"}, {}, &config);
+  const Outcome outcome = LoadServerConfig(flags, {}, &config);
   AUTOLOCO_CHECK(!outcome.exits);
-  return config;
-}
-
-}  // namespace
-
-Layout NanoLayout() {
-  absl::StatusOr<Layout> layout = MakeDecoderLayout(ToDecoderShape(NanoConfig().run().model()));
+  absl::StatusOr<Layout> layout = MakeDecoderLayout(ToDecoderShape(config.run().model()));
   AUTOLOCO_CHECK(layout.ok());
   return *std::move(layout);
 }
 
+}  // namespace
+
+Layout NanoLayout() { return LayoutOf({"--model.preset", "nano"}); }
+
+ServerFixture::ServerFixture(std::vector<std::string> model) : model_(std::move(model)), layout_(LayoutOf(model_)) {}
+
 void ServerFixture::StartServer(const std::vector<std::string>& flags) {
-  std::vector<std::string> all = {"--model.preset", "nano", "--total-inner-steps", "100", "--interval.steps", "5",
-                                  "--min-workers", "1", "--start-workers", "2", "--lease-seconds", "300",
-                                  "--evaluation.windows", "0", "--inner.warmup-steps", "1", "--drain-seconds", "2",
+  std::vector<std::string> all = {"--total-inner-steps", "100", "--interval.steps", "5", "--min-workers", "1",
+                                  "--start-workers", "2", "--lease-seconds", "300", "--evaluation.windows", "0",
+                                  "--inner.warmup-steps", "1", "--drain-seconds", "2",
                                   // What is sent by hand and compared with the reference kernel.
                                   "--codec.delta", "fp32", "--codec.broadcast", "fp32"};
+  all.insert(all.end(), model_.begin(), model_.end());
   all.insert(all.end(), flags.begin(), flags.end());
   absl::StatusOr<ServerProcess> server = ServerProcess::Start(folder_.path(), all);
   ASSERT_TRUE(server.ok()) << server.status();

@@ -20,6 +20,9 @@ Layout NanoLayout();
 
 class ServerFixture : public ::testing::Test {
  protected:
+  // `model`: the flags that set the server's model.
+  explicit ServerFixture(std::vector<std::string> model = {"--model.preset", "nano"});
+
   // Starts the server with `flags` added to those of the fixture.
   void StartServer(const std::vector<std::string>& flags = {});
   // Joins both workers and waits for their assignments.
@@ -31,7 +34,8 @@ class ServerFixture : public ::testing::Test {
   // the next version is what the delta of `a` alone makes of it.
   void ExpectUnharmed();
 
-  const Layout layout_ = NanoLayout();
+  const std::vector<std::string> model_;
+  const Layout layout_;
   TempFolder folder_;
   ServerProcess server_;
   std::unique_ptr<RawWorker> a_;
