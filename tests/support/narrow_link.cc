@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <fstream>
 #include <iterator>
 #include <utility>
 
@@ -33,7 +34,7 @@ absl::StatusOr<std::unique_ptr<NarrowLink>> NarrowLink::Make(double bits_per_sec
   // A network of its own, out of those that are for tests.
   const std::string network = absl::StrFormat("198.18.%d.", getpid() % 256);
   std::unique_ptr<NarrowLink> link(new NarrowLink(name, network + "1"));
-  const std::string near_end = name + "n";
+  const std::string near_end = link->near_end();
   const std::string far_end = name + "f";
   const std::vector<std::string> shape = {"root",    "tbf",
                                           "rate",    absl::StrFormat("%.0fbit", bits_per_second),
@@ -60,6 +61,12 @@ absl::StatusOr<std::unique_ptr<NarrowLink>> NarrowLink::Make(double bits_per_sec
 
 NarrowLink::~NarrowLink() {
   RunTool({"/usr/sbin/ip", "netns", "del", name_}).IgnoreError();  // the interfaces go with it
+}
+
+std::uint64_t NarrowLink::BytesFromInside() const {
+  std::uint64_t bytes = 0;
+  std::ifstream("/sys/class/net/" + near_end() + "/statistics/rx_bytes") >> bytes;
+  return bytes;
 }
 
 std::vector<std::string> NarrowLink::Inside(std::vector<std::string> arguments) const {

@@ -3,6 +3,7 @@
 #ifndef AUTOLOCO_TESTS_SUPPORT_NARROW_LINK_H_
 #define AUTOLOCO_TESTS_SUPPORT_NARROW_LINK_H_
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -25,12 +26,16 @@ class NarrowLink {
 
   // The address of this side, as programs inside reach it.
   const std::string& near_address() const { return near_address_; }
+  // Bytes that have come out of the link from inside since it was made, headers of all layers included; 0: it cannot be
+  // told.
+  std::uint64_t BytesFromInside() const;
   // `arguments` as a command line that runs inside.
   std::vector<std::string> Inside(std::vector<std::string> arguments) const;
 
  private:
   NarrowLink(std::string name, std::string near_address)
       : name_(std::move(name)), near_address_(std::move(near_address)) {}
+  std::string near_end() const { return name_ + "n"; }  // the interface of this side
 
   const std::string name_;
   const std::string near_address_;
