@@ -26,6 +26,8 @@ using Units =
     std::array<float, std::max({UnitCount(Packing::kByte, kBlockValues), UnitCount(Packing::kNibble, kBlockValues),
                                 UnitCount(Packing::kTernary, kBlockValues)})>;
 
+constexpr std::size_t kTogether = 8;  // blocks that are added up at once: their symbols fit into a core's own cache
+
 // What a reader may find in front of the symbols of a quantized block.
 absl::Status CheckUnits(std::uint32_t index, Codec codec, std::size_t count, const Units& units) {
   if (!IsQuantized(codec)) return absl::OkStatus();
@@ -217,16 +219,22 @@ absl::StatusOr<CodingReport> BlockEncoder::EncodeAndAdd(std::uint32_t index, std
   return state_->Encode({.index = index, .values = values, .view = view}, Feedback::kAdded, payload);
 }
 
+// Where a block lies between zstd and its values.
+struct BlockDecoder::Slot {
+  std::vector<std::uint8_t> coded;  // grows to what the largest block so far took
+  Units units = {};
+};
+
 struct BlockDecoder::Coded {
-  const std::uint8_t* bytes;
-  const float* units;  // of a quantized block
+  const std::uint8_t* bytes = nullptr;
+  const float* units = nullptr;  // of a quantized block
+  float weight = 1;
 };
 
 struct BlockDecoder::State {
   const QuantizerKernels& kernels = BestQuantizerKernels();
   FrameDecompressor decompressor;
-  std::vector<std::uint8_t> coded = std::vector<std::uint8_t>(CodedBytes(Codec::kFp32, kBlockValues));
-  Units units = {};  // of the block last opened
+  std::array<Slot, kTogether> slots;
 };
 
 BlockDecoder::BlockDecoder() : state_(std::make_unique<State>()) {}
@@ -234,22 +242,24 @@ BlockDecoder::BlockDecoder() : state_(std::make_unique<State>()) {}
 BlockDecoder::~BlockDecoder() = default;
 
 absl::StatusOr<BlockDecoder::Coded> BlockDecoder::Open(std::span<const std::byte> block, Codec codec,
-                                                       std::uint32_t index, std::size_t count) {
+                                                       std::uint32_t index, std::size_t count, Slot* slot) {
   AUTOLOCO_CHECK(count > 0);
   AUTOLOCO_CHECK(count <= kBlockValues);
   if (!IsKnown(codec)) return RefuseBlock(index, "unknown codec ", static_cast<int>(codec));
   BlockHeader header;
   AUTOLOCO_ASSIGN_OR_RETURN(const std::span<const std::byte> body, OpenBlock(block, codec, index, count, &header));
-  Coded coded = {.bytes = state_->coded.data(), .units = state_->units.data()};
   const std::size_t prefix = PrefixBytes(codec, count);
-  std::memcpy(state_->units.data(), body.data(), prefix);
-  AUTOLOCO_RETURN_IF_ERROR(CheckUnits(index, codec, count, state_->units));
+  std::memcpy(slot->units.data(), body.data(), prefix);
+  AUTOLOCO_RETURN_IF_ERROR(CheckUnits(index, codec, count, slot->units));
   const std::span<const std::byte> stored = body.subspan(prefix);
   const std::size_t bytes = CodedBytes(codec, count);
+  Coded coded = {.units = slot->units.data()};
   if (header.stored == kStoredRaw) {
     coded.bytes = reinterpret_cast<const std::uint8_t*>(stored.data());
   } else {
-    AUTOLOCO_RETURN_IF_ERROR(state_->decompressor.Decompress(stored, index, {state_->coded.data(), bytes}));
+    if (slot->coded.size() < bytes) slot->coded.resize(bytes);
+    AUTOLOCO_RETURN_IF_ERROR(state_->decompressor.Decompress(stored, index, {slot->coded.data(), bytes}));
+    coded.bytes = slot->coded.data();
   }
   if (codec == Codec::kTernary && !IsTernary(coded.bytes, bytes)) {
     return RefuseBlock(index, "want bytes of five ternary symbols, 0 to 242, got a larger one");
@@ -263,28 +273,63 @@ double BlockDecoder::SquaredNorm(const Coded& coded, Codec codec, std::size_t co
   return state_->kernels.squared_norm[packing](coded.bytes, coded.units, count);
 }
 
+void BlockDecoder::AddUp(std::span<const Coded> blocks, Codec codec, bool add, std::span<float> sum) const {
+  if (IsQuantized(codec)) {
+    std::array<WeightedSymbols, kTogether> symbols;
+    for (std::size_t i = 0; i < blocks.size(); ++i) symbols[i] = {blocks[i].bytes, blocks[i].units, blocks[i].weight};
+    const auto packing = static_cast<std::size_t>(PackingOf(codec));
+    state_->kernels.dequantize[packing]({symbols.data(), blocks.size()}, add, sum.size(), sum.data());
+    return;
+  }
+  const Coded& block = blocks.front();
+  if (add) return AddPlanes(block.bytes, codec, block.weight, sum);
+  JoinPlanes(block.bytes, codec, sum);
+  if (block.weight == 1) return;
+  for (float& value : sum) value *= block.weight;
+}
+
+absl::Status BlockDecoder::Check(std::span<const std::byte> block, Codec codec, std::uint32_t index, std::size_t count,
+                                 double* squared_norm) {
+  AUTOLOCO_ASSIGN_OR_RETURN(const Coded coded, Open(block, codec, index, count, state_->slots.data()));
+  *squared_norm = SquaredNorm(coded, codec, count);
+  return absl::OkStatus();
+}
+
 absl::Status BlockDecoder::Decode(std::span<const std::byte> block, Codec codec, std::uint32_t index,
                                   std::span<float> values, double* squared_norm) {
-  AUTOLOCO_ASSIGN_OR_RETURN(const Coded coded, Open(block, codec, index, values.size()));
+  AUTOLOCO_ASSIGN_OR_RETURN(const Coded coded, Open(block, codec, index, values.size(), state_->slots.data()));
   if (squared_norm != nullptr) *squared_norm = SquaredNorm(coded, codec, values.size());
-  if (IsQuantized(codec)) {
-    const auto packing = static_cast<std::size_t>(PackingOf(codec));
-    state_->kernels.dequantize[packing](coded.bytes, coded.units, values.size(), values.data());
-  } else {
-    JoinPlanes(coded.bytes, codec, values);
-  }
+  AddUp({&coded, 1}, codec, /*add=*/false, values);
   return absl::OkStatus();
 }
 
 absl::Status BlockDecoder::DecodeAdd(std::span<const std::byte> block, Codec codec, std::uint32_t index, float weight,
                                      std::span<float> sum, double* squared_norm) {
-  AUTOLOCO_ASSIGN_OR_RETURN(const Coded coded, Open(block, codec, index, sum.size()));
+  AUTOLOCO_ASSIGN_OR_RETURN(Coded coded, Open(block, codec, index, sum.size(), state_->slots.data()));
   if (squared_norm != nullptr) *squared_norm = SquaredNorm(coded, codec, sum.size());
-  if (IsQuantized(codec)) {
-    const auto packing = static_cast<std::size_t>(PackingOf(codec));
-    state_->kernels.dequantize_add[packing](coded.bytes, coded.units, sum.size(), weight, sum.data());
-  } else {
-    AddPlanes(coded.bytes, codec, weight, sum);
+  coded.weight = weight;
+  AddUp({&coded, 1}, codec, /*add=*/true, sum);
+  return absl::OkStatus();
+}
+
+absl::Status BlockDecoder::Sum(std::span<const WeightedBlock> blocks, std::uint32_t index, std::span<float> sum,
+                               std::span<double> squared_norms, std::size_t* damaged) {
+  AUTOLOCO_CHECK(!blocks.empty());
+  AUTOLOCO_CHECK(squared_norms.size() == blocks.size());
+  for (std::size_t first = 0; first < blocks.size();) {
+    const Codec codec = blocks[first].codec;
+    const std::size_t most = IsQuantized(codec) ? std::min(kTogether, blocks.size() - first) : 1;
+    std::array<Coded, kTogether> opened;
+    std::size_t count = 0;
+    for (; count < most && blocks[first + count].codec == codec; ++count) {
+      *damaged = first + count;
+      const WeightedBlock& block = blocks[*damaged];
+      AUTOLOCO_ASSIGN_OR_RETURN(opened[count], Open(block.bytes, codec, index, sum.size(), &state_->slots[count]));
+      opened[count].weight = block.weight;
+      squared_norms[*damaged] = SquaredNorm(opened[count], codec, sum.size());
+    }
+    AddUp({opened.data(), count}, codec, first > 0, sum);
+    first += count;
   }
   return absl::OkStatus();
 }

@@ -64,7 +64,14 @@ class BlockEncoder {
   std::unique_ptr<State> state_;
 };
 
-// Decodes blocks. Keeps a zstd context and a block's scratch; not thread-safe, one a thread.
+// A coded block, header included, and what its values count for.
+struct WeightedBlock {
+  std::span<const std::byte> bytes;
+  Codec codec = Codec::kFp32;
+  float weight = 1;
+};
+
+// Decodes blocks. Keeps a zstd context and scratch for some blocks; not thread-safe, one a thread.
 class BlockDecoder {
  public:
   BlockDecoder();
@@ -72,10 +79,15 @@ class BlockDecoder {
   BlockDecoder(const BlockDecoder&) = delete;
   BlockDecoder& operator=(const BlockDecoder&) = delete;
 
+  // Whether Decode would take the block, at the price of no more than finding out. `squared_norm` becomes the sum of the
+  // squares of its `count` values (fp64; the same on every processor): not finite where a value is not. Errors as Decode.
+  absl::Status Check(std::span<const std::byte> block, Codec codec, std::uint32_t index, std::size_t count,
+                     double* squared_norm);
+
   // Decodes one block, header included, into `values` (exactly filled).
   // DATA_LOSS: checksum. INVALID_ARGUMENT: index, codec, sizes, unit, symbols or frame are not those of this block.
   // Messages name the block. `values` is unchanged on error. REQUIRES: 1 <= values.size() <= kBlockValues.
-  // `squared_norm`, unless null, becomes the sum of the squares of the values (fp64; the same on every processor).
+  // `squared_norm`, unless null, becomes the sum of the squares of the values, as by Check.
   absl::Status Decode(std::span<const std::byte> block, Codec codec, std::uint32_t index, std::span<float> values,
                       double* squared_norm = nullptr);
 
@@ -83,12 +95,23 @@ class BlockDecoder {
   absl::Status DecodeAdd(std::span<const std::byte> block, Codec codec, std::uint32_t index, float weight,
                          std::span<float> sum, double* squared_norm = nullptr);
 
+  // sum[i] = w0 * v0 + w1 * v1 + ..., value i of each of `blocks`, in this order, each product rounded, then each sum:
+  // what Decode, scaling and DecodeAdd give one after the other, at less cost. All are block `index` of their payloads.
+  // `squared_norms` become those of the blocks, without weights. Errors as Decode, for the first block that has one;
+  // `*damaged` is its place in `blocks` then, and `sum` undefined. REQUIRES: one block at least, one norm for each.
+  absl::Status Sum(std::span<const WeightedBlock> blocks, std::uint32_t index, std::span<float> sum,
+                   std::span<double> squared_norms, std::size_t* damaged);
+
  private:
+  struct Slot;
   struct Coded;
   struct State;
   // Everything between the bytes of a block and its coded bytes: checks, zstd.
-  absl::StatusOr<Coded> Open(std::span<const std::byte> block, Codec codec, std::uint32_t index, std::size_t count);
+  absl::StatusOr<Coded> Open(std::span<const std::byte> block, Codec codec, std::uint32_t index, std::size_t count,
+                             Slot* slot);
   double SquaredNorm(const Coded& coded, Codec codec, std::size_t count) const;
+  // sum = the opened blocks' weighted sum, with `add` on top of what was there. REQUIRES: one block, or quantized ones.
+  void AddUp(std::span<const Coded> blocks, Codec codec, bool add, std::span<float> sum) const;
 
   std::unique_ptr<State> state_;
 };

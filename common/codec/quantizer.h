@@ -18,6 +18,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace autoloco {
@@ -80,6 +81,13 @@ struct QuantizeBlock {
   std::uint8_t* packed = nullptr;
 };
 
+// What one packed block adds to a sum: weight * (q u) for each of its values.
+struct WeightedSymbols {
+  const std::uint8_t* packed = nullptr;
+  const float* units = nullptr;
+  float weight = 1;
+};
+
 // The combinations of inputs and outputs that kernels exist for.
 enum class Feedback : std::uint8_t {
   kNone = 0,      // values -> packed
@@ -100,10 +108,9 @@ struct QuantizerKernels {
   using Quantize = double (*)(const QuantizeBlock& block);
   // Sum of (q u)^2 over the block: u^2 times the range's sum of q^2, added up in the same order.
   using SquaredNorm = double (*)(const std::uint8_t* packed, const float* units, std::size_t count);
-  using Dequantize = void (*)(const std::uint8_t* packed, const float* units, std::size_t count, float* values);
-  // sum[i] = sum[i] + weight * (q u), each operation rounded.
-  using DequantizeAdd = void (*)(const std::uint8_t* packed, const float* units, std::size_t count, float weight,
-                                 float* sum);
+  // sum[i] = w0 (q0 u0) + w1 (q1 u1) + ... over the blocks, of `count` values each, in this order, each operation
+  // rounded; with `add` the old sum[i] comes first. REQUIRES: a block.
+  using Dequantize = void (*)(std::span<const WeightedSymbols> blocks, bool add, std::size_t count, float* sum);
 
   const char* name = "";
   SumOfSquares sum_of_squares = nullptr;
@@ -111,7 +118,6 @@ struct QuantizerKernels {
   std::array<std::array<Quantize, kFeedbacks>, kPackings> quantize = {};
   std::array<SquaredNorm, kPackings> squared_norm = {};
   std::array<Dequantize, kPackings> dequantize = {};
-  std::array<DequantizeAdd, kPackings> dequantize_add = {};
 };
 
 // Those for this machine's processor. Thread-safe; the choice is made once.

@@ -27,6 +27,7 @@ using I8 = hn::Rebind<std::int8_t, F32>;
 constexpr std::size_t kLanes = hn::MaxLanes(F32());
 constexpr std::size_t kGroups = kSumLanes / kLanes;  // vectors that together have kSumLanes lanes
 static_assert(kSumLanes % kLanes == 0);
+constexpr std::size_t kSumBlocks = 4;  // added up at once: their tables fit into the registers
 
 double SumOfSquares(const float* values, const float* residual, std::size_t count) {
   using F64 = hn::ScalableTag<double>;
@@ -179,77 +180,126 @@ HWY_INLINE void ForEachPlane(const std::uint8_t* packed, const Use& use) {
   }
 }
 
-// out = contribution, or out += contribution.
-template <bool kAdd>
-HWY_INLINE void Put(hn::VFromD<F32> contribution, float* out) {
-  constexpr F32 kF32;
-  hn::StoreU(kAdd ? hn::Add(hn::LoadU(kF32, out), contribution) : contribution, kF32, out);
-}
-
 // The 16 values that a nibble can stand for, times the weight.
-template <bool kAdd>
 HWY_INLINE hn::VFromD<F32> NibbleTable(float unit, float weight) {
   constexpr F32 kF32;
   const auto symbols = hn::Sub(hn::Iota(kF32, 0.0F), hn::Set(kF32, 8.0F));
-  const auto values = hn::Mul(symbols, hn::Set(kF32, unit));
-  return kAdd ? hn::Mul(hn::Set(kF32, weight), values) : values;
+  return hn::Mul(hn::Set(kF32, weight), hn::Mul(symbols, hn::Set(kF32, unit)));
 }
 
-// Where a vector holds 16 floats, they are looked up in one.
-template <bool kAdd>
-void LookUpNibbles(const std::uint8_t* packed, const RangeUnits<Packing::kNibble>& units, std::size_t begin,
-                   std::size_t full, std::size_t stride, float weight, float* out) {
+// Both symbols of each byte, looked up in the tables of their planes.
+struct NibblePair {
+  hn::VFromD<F32> low;
+  hn::VFromD<F32> high;
+};
+HWY_INLINE NibblePair LookUp(const std::uint8_t* packed, hn::VFromD<F32> low_table, hn::VFromD<F32> high_table) {
   constexpr F32 kF32;
   constexpr U32 kU32;
-  const auto low_table = NibbleTable<kAdd>(units[0], weight);
-  const auto high_table = NibbleTable<kAdd>(units[1], weight);
-  const auto low_bits = hn::Set(kU32, 15U);
+  const auto bytes = hn::PromoteTo(kU32, hn::LoadU(U8(), packed));
+  const auto low = hn::IndicesFromVec(kF32, hn::And(bytes, hn::Set(kU32, 15U)));
+  const auto high = hn::IndicesFromVec(kF32, hn::ShiftRight<4>(bytes));
+  return {hn::TableLookupLanes(low_table, low), hn::TableLookupLanes(high_table, high)};
+}
+
+// Where a vector holds 16 floats: the positions begin .. full - 1 of several blocks, so that a sum is read and written
+// once for all of them.
+template <std::size_t kBlocks, bool kAdd>
+void SumNibbles(const WeightedSymbols* blocks, std::size_t count, std::size_t range, std::size_t begin,
+                std::size_t full, float* sum) {
+  constexpr F32 kF32;
+  const std::size_t stride = PackedBytes(Packing::kNibble, count);
+  hn::VFromD<F32> low_tables[kBlocks];
+  hn::VFromD<F32> high_tables[kBlocks];
+  for (std::size_t b = 0; b < kBlocks; ++b) {
+    const RangeUnits<Packing::kNibble> units(blocks[b].units, count, range);
+    low_tables[b] = NibbleTable(units[0], blocks[b].weight);
+    high_tables[b] = NibbleTable(units[1], blocks[b].weight);
+  }
   for (std::size_t j = begin; j < full; j += kLanes) {
-    const auto bytes = hn::PromoteTo(kU32, hn::LoadU(U8(), packed + j));
-    const auto low = hn::IndicesFromVec(kF32, hn::And(bytes, low_bits));
-    const auto high = hn::IndicesFromVec(kF32, hn::ShiftRight<4>(bytes));
-    Put<kAdd>(hn::TableLookupLanes(low_table, low), out + j);
-    Put<kAdd>(hn::TableLookupLanes(high_table, high), out + stride + j);
+    NibblePair sums = LookUp(blocks[0].packed + j, low_tables[0], high_tables[0]);
+    if constexpr (kAdd) {
+      sums.low = hn::Add(hn::LoadU(kF32, sum + j), sums.low);
+      sums.high = hn::Add(hn::LoadU(kF32, sum + stride + j), sums.high);
+    }
+    HWY_UNROLL(kSumBlocks)
+    for (std::size_t b = 1; b < kBlocks; ++b) {
+      const NibblePair values = LookUp(blocks[b].packed + j, low_tables[b], high_tables[b]);
+      sums.low = hn::Add(sums.low, values.low);
+      sums.high = hn::Add(sums.high, values.high);
+    }
+    hn::StoreU(sums.low, kF32, sum + j);
+    hn::StoreU(sums.high, kF32, sum + stride + j);
   }
 }
 
+template <bool kAdd>
+void SumNibbles(std::span<const WeightedSymbols> blocks, std::size_t count, std::size_t range, std::size_t begin,
+                std::size_t full, float* sum) {
+  switch (blocks.size()) {
+    case 1: return SumNibbles<1, kAdd>(blocks.data(), count, range, begin, full, sum);
+    case 2: return SumNibbles<2, kAdd>(blocks.data(), count, range, begin, full, sum);
+    case 3: return SumNibbles<3, kAdd>(blocks.data(), count, range, begin, full, sum);
+    default: return SumNibbles<4, kAdd>(blocks.data(), count, range, begin, full, sum);
+  }
+}
+
+// The same for any packing and width, one block.
 template <Packing kPacking, bool kAdd>
-void DequantizeRange(const std::uint8_t* packed, const float* units, std::size_t count, std::size_t range, float weight,
-                     float* out) {
+void SumPositions(const WeightedSymbols& block, std::size_t count, std::size_t range, std::size_t begin,
+                  std::size_t full, float* sum) {
   constexpr F32 kF32;
   const std::size_t stride = PackedBytes(kPacking, count);
+  const RangeUnits<kPacking> units(block.units, count, range);
+  const auto weight = hn::Set(kF32, block.weight);
+  for (std::size_t j = begin; j < full; j += kLanes) {
+    ForEachPlane<kPacking>(block.packed + j, [&](std::size_t plane, hn::VFromD<F32> q) HWY_ATTR {
+      float* const out = sum + plane * stride + j;
+      const auto value = hn::Mul(weight, hn::Mul(q, hn::Set(kF32, units[plane])));
+      hn::StoreU(kAdd ? hn::Add(hn::LoadU(kF32, out), value) : value, kF32, out);
+    });
+  }
+}
+
+// One range of blocks that are at most kSumBlocks.
+template <Packing kPacking, bool kAdd>
+void SumRange(std::span<const WeightedSymbols> blocks, std::size_t count, std::size_t range, float* sum) {
   const PositionRange positions = PositionsOfRange<kPacking>(count, range);
   const std::size_t full = FullEnd<kPacking>(positions, count, kLanes);
-  const RangeUnits<kPacking> range_units(units, count, range);
   if constexpr (kPacking == Packing::kNibble && kLanes == 16) {
-    LookUpNibbles<kAdd>(packed, range_units, positions.begin, full, stride, weight, out);
+    SumNibbles<kAdd>(blocks, count, range, positions.begin, full, sum);
   } else {
-    const auto weights = hn::Set(kF32, weight);
-    for (std::size_t j = positions.begin; j < full; j += kLanes) {
-      ForEachPlane<kPacking>(packed + j, [&](std::size_t plane, hn::VFromD<F32> q) HWY_ATTR {
-        const auto value = hn::Mul(q, hn::Set(kF32, range_units[plane]));
-        Put<kAdd>(kAdd ? hn::Mul(weights, value) : value, out + plane * stride + j);
-      });
+    SumPositions<kPacking, kAdd>(blocks.front(), count, range, positions.begin, full, sum);
+    for (const WeightedSymbols& block : blocks.subspan(1)) {
+      SumPositions<kPacking, true>(block, count, range, positions.begin, full, sum);
     }
   }
-  DequantizePositions<kPacking, kAdd>(packed, range_units, count, weight, out, full, positions.end);
-}
-
-template <Packing kPacking, bool kAdd>
-void DequantizeAll(const std::uint8_t* packed, const float* units, std::size_t count, float weight, float* out) {
-  for (std::size_t range = 0; range < RangesPerPlane(kPacking, count); ++range) {
-    DequantizeRange<kPacking, kAdd>(packed, units, count, range, weight, out);
+  bool add = kAdd;
+  for (const WeightedSymbols& block : blocks) {
+    const RangeUnits<kPacking> units(block.units, count, range);
+    if (add) {
+      DequantizePositions<kPacking, true>(block, units, count, sum, full, positions.end);
+    } else {
+      DequantizePositions<kPacking, false>(block, units, count, sum, full, positions.end);
+    }
+    add = true;
   }
 }
 
+// Range by range, so that the sums of one stay in the nearest cache.
 template <Packing kPacking>
-void Dequantize(const std::uint8_t* packed, const float* units, std::size_t count, float* values) {
-  DequantizeAll<kPacking, false>(packed, units, count, 1, values);
-}
-
-template <Packing kPacking>
-void DequantizeAdd(const std::uint8_t* packed, const float* units, std::size_t count, float weight, float* sum) {
-  DequantizeAll<kPacking, true>(packed, units, count, weight, sum);
+void Dequantize(std::span<const WeightedSymbols> blocks, bool add, std::size_t count, float* sum) {
+  for (std::size_t range = 0; range < RangesPerPlane(kPacking, count); ++range) {
+    bool add_now = add;
+    for (std::size_t first = 0; first < blocks.size(); first += kSumBlocks) {
+      const auto some = blocks.subspan(first, std::min(kSumBlocks, blocks.size() - first));
+      if (add_now) {
+        SumRange<kPacking, true>(some, count, range, sum);
+      } else {
+        SumRange<kPacking, false>(some, count, range, sum);
+      }
+      add_now = true;
+    }
+  }
 }
 
 #if HWY_TARGET != HWY_SCALAR
@@ -312,7 +362,6 @@ void Fill(QuantizerKernels* kernels) {
                                &Quantize<kPacking, Feedback::kAdded>};
   kernels->squared_norm[kIndex] = &SquaredNorm<kPacking>;
   kernels->dequantize[kIndex] = &Dequantize<kPacking>;
-  kernels->dequantize_add[kIndex] = &DequantizeAdd<kPacking>;
 }
 
 QuantizerKernels MakeKernels() {

@@ -39,22 +39,24 @@ double SquaredNorm(const std::uint8_t* packed, const float* units, std::size_t c
 }
 
 template <Packing kPacking, bool kAdd>
-void DequantizeAll(const std::uint8_t* packed, const float* units, std::size_t count, float weight, float* out) {
+void DequantizeOne(const WeightedSymbols& block, std::size_t count, float* out) {
   for (std::size_t range = 0; range < RangesPerPlane(kPacking, count); ++range) {
     const PositionRange positions = PositionsOfRange<kPacking>(count, range);
-    DequantizePositions<kPacking, kAdd>(packed, RangeUnits<kPacking>(units, count, range), count, weight, out,
+    DequantizePositions<kPacking, kAdd>(block, RangeUnits<kPacking>(block.units, count, range), count, out,
                                         positions.begin, positions.end);
   }
 }
 
 template <Packing kPacking>
-void Dequantize(const std::uint8_t* packed, const float* units, std::size_t count, float* values) {
-  DequantizeAll<kPacking, false>(packed, units, count, 1, values);
-}
-
-template <Packing kPacking>
-void DequantizeAdd(const std::uint8_t* packed, const float* units, std::size_t count, float weight, float* sum) {
-  DequantizeAll<kPacking, true>(packed, units, count, weight, sum);
+void Dequantize(std::span<const WeightedSymbols> blocks, bool add, std::size_t count, float* sum) {
+  for (const WeightedSymbols& block : blocks) {
+    if (add) {
+      DequantizeOne<kPacking, true>(block, count, sum);
+    } else {
+      DequantizeOne<kPacking, false>(block, count, sum);
+    }
+    add = true;
+  }
 }
 
 template <Packing kPacking>
@@ -63,7 +65,6 @@ void Fill(QuantizerKernels* kernels) {
   kernels->quantize[kIndex].fill(&Quantize<kPacking>);  // looks at the pointers: one for every Feedback
   kernels->squared_norm[kIndex] = &SquaredNorm<kPacking>;
   kernels->dequantize[kIndex] = &Dequantize<kPacking>;
-  kernels->dequantize_add[kIndex] = &DequantizeAdd<kPacking>;
 }
 
 QuantizerKernels MakeKernels() {

@@ -160,17 +160,17 @@ double SquaredNormOf(const SquaredSymbols<kPacking>& sums, const RangeUnits<kPac
   return norm;
 }
 
-// Unpacks the bytes begin .. end - 1, all of one range. kAdd: out += weight * value; otherwise out = value.
+// Unpacks the bytes begin .. end - 1, all of one range. kAdd: out += weight * value; otherwise out = weight * value.
 template <Packing kPacking, bool kAdd>
-void DequantizePositions(const std::uint8_t* packed, const RangeUnits<kPacking>& units, std::size_t count, float weight,
-                         float* out, std::size_t begin, std::size_t end) {
+void DequantizePositions(const WeightedSymbols& block, const RangeUnits<kPacking>& units, std::size_t count, float* out,
+                         std::size_t begin, std::size_t end) {
   const std::size_t stride = PackedBytes(kPacking, count);
   for (std::size_t j = begin; j < end; ++j) {
     for (std::size_t plane = 0; plane < SymbolsPerByte(kPacking); ++plane) {
       const std::size_t i = plane * stride + j;
       if (i >= count) break;
-      const float value = static_cast<float>(SymbolAt<kPacking>(packed[j], plane)) * units[plane];
-      out[i] = kAdd ? out[i] + weight * value : value;
+      const float value = static_cast<float>(SymbolAt<kPacking>(block.packed[j], plane)) * units[plane];
+      out[i] = kAdd ? out[i] + block.weight * value : block.weight * value;
     }
   }
 }

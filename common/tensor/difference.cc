@@ -13,13 +13,15 @@ constexpr std::uint32_t kExponentMask = 0x7F800000u;  // all ones: infinite or N
 
 }  // namespace
 
-bool SubtractFrom(std::span<const float> base, std::span<float> values) {
+bool Subtract(std::span<const float> base, std::span<const float> values, std::span<float> difference) {
   AUTOLOCO_CHECK(base.size() == values.size());
+  AUTOLOCO_CHECK(base.size() == difference.size());
   const float* __restrict from = base.data();
-  float* __restrict to = values.data();
+  const float* __restrict take = values.data();
+  float* __restrict to = difference.data();
   std::uint32_t bad = 0;
   for (std::size_t i = 0; i < values.size(); ++i) {
-    to[i] = from[i] - to[i];
+    to[i] = from[i] - take[i];
     bad |= (std::bit_cast<std::uint32_t>(to[i]) & kExponentMask) == kExponentMask;
   }
   return bad == 0;

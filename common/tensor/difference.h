@@ -1,4 +1,4 @@
-// The delta of an interval, in one pass over memory.
+// The delta of an interval.
 #ifndef AUTOLOCO_COMMON_TENSOR_DIFFERENCE_H_
 #define AUTOLOCO_COMMON_TENSOR_DIFFERENCE_H_
 
@@ -6,9 +6,9 @@
 
 namespace autoloco {
 
-// values[i] = base[i] - values[i], fp32, rounded. Returns whether all of them are finite. REQUIRES: spans of one size
+// difference[i] = base[i] - values[i], fp32, rounded. Returns whether all of them are finite. REQUIRES: spans of one size
 // that do not overlap.
-bool SubtractFrom(std::span<const float> base, std::span<float> values);
+bool Subtract(std::span<const float> base, std::span<const float> values, std::span<float> difference);
 
 }  // namespace autoloco
 

@@ -45,6 +45,7 @@ struct Scratch {
 
   BlockDecoder decoder;
   std::optional<BlockEncoder> encoder;
+  std::vector<WeightedBlock> blocks;  // of the deltas
   std::vector<float> sum = std::vector<float>(kBlockValues);
   std::vector<std::vector<float>> rows;  // every delta's block, where they are not simply added
   std::string encoded;
@@ -154,19 +155,16 @@ class Pass {
   // block in delta_sums_.
   absl::Status Combine(std::size_t block, std::size_t n, Scratch* scratch) {
     if (combine_.kind != Combining::kMean) return CombineRobustly(block, n, scratch);
-    const std::span<float> sum(scratch->sum.data(), n);
+    scratch->blocks.clear();
     for (std::size_t c = 0; c < contributions_.size(); ++c) {
-      const std::span<const std::byte> bytes = BlockOf(c, block);
-      const Codec codec = contributions_[c].codec;
-      const auto index = static_cast<std::uint32_t>(block);
       const float weight = uniform_ ? 1.0F : static_cast<float>(contributions_[c].weight);
-      double* const norm = &delta_sums_[block * contributions_.size() + c];
-      const absl::Status decoded = c == 0 ? scratch->decoder.Decode(bytes, codec, index, sum, norm)
-                                          : scratch->decoder.DecodeAdd(bytes, codec, index, weight, sum, norm);
-      if (!decoded.ok()) return Damaged(c, decoded);
-      if (c == 0 && !uniform_) kernels_.scale(weight, sum.data(), n);
+      scratch->blocks.push_back({BlockOf(c, block), contributions_[c].codec, weight});
     }
-    return absl::OkStatus();
+    const std::span<double> norms(&delta_sums_[block * contributions_.size()], contributions_.size());
+    std::size_t damaged = 0;
+    const absl::Status summed = scratch->decoder.Sum(scratch->blocks, static_cast<std::uint32_t>(block),
+                                                     {scratch->sum.data(), n}, norms, &damaged);
+    return summed.ok() ? summed : Damaged(damaged, summed);
   }
 
   absl::Status CombineRobustly(std::size_t block, std::size_t n, Scratch* scratch) {

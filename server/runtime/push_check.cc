@@ -4,10 +4,11 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/check.h"
 #include "common/base/digest.h"
 #include "common/base/mutex.h"
 
@@ -15,12 +16,6 @@ namespace autoloco::server {
 namespace {
 
 constexpr std::uint64_t kNone = std::numeric_limits<std::uint64_t>::max();
-
-// What one thread needs to decode.
-struct Scratch {
-  BlockDecoder decoder;
-  std::vector<float> values = std::vector<float>(kBlockValues);
-};
 
 // What was found, over all blocks: of each kind of defect the one that stands first.
 class Findings {
@@ -59,19 +54,28 @@ class Findings {
   float non_finite_value_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
+// The first value of the block that is not finite. REQUIRES: there is one.
+void FindNonFinite(std::span<const std::byte> bytes, Codec codec, std::uint64_t index, std::size_t count,
+                   BlockDecoder* decoder, Findings* findings) {
+  std::vector<float> values(count);
+  AUTOLOCO_CHECK(decoder->Decode(bytes, codec, static_cast<std::uint32_t>(index), values).ok());
+  const auto bad = std::find_if(values.begin(), values.end(), [](float value) { return !std::isfinite(value); });
+  AUTOLOCO_CHECK(bad != values.end());
+  findings->AddNonFinite(index * kBlockValues + static_cast<std::uint64_t>(bad - values.begin()), *bad);
+}
+
 // Returns the sum of the values' squares. Squares of finite fp32 values never overflow fp64: only where the sum is not
 // finite is a value not.
-double CheckBlock(std::span<const std::byte> bytes, Codec codec, std::uint64_t index, std::span<float> values,
+double CheckBlock(std::span<const std::byte> bytes, Codec codec, std::uint64_t index, std::size_t count,
                   BlockDecoder* decoder, Findings* findings) {
   double squares = 0;
-  const absl::Status status = decoder->Decode(bytes, codec, static_cast<std::uint32_t>(index), values, &squares);
+  const absl::Status status = decoder->Check(bytes, codec, static_cast<std::uint32_t>(index), count, &squares);
   if (!status.ok()) {
     findings->AddBadBlock(index, status);
     return 0;
   }
   if (std::isfinite(squares)) return squares;
-  const auto bad = std::find_if(values.begin(), values.end(), [](float value) { return !std::isfinite(value); });
-  findings->AddNonFinite(index * kBlockValues + static_cast<std::uint64_t>(bad - values.begin()), *bad);
+  FindNonFinite(bytes, codec, index, count, decoder, findings);
   return 0;
 }
 
@@ -93,15 +97,14 @@ PushCheck CheckPayload(std::span<const std::byte> payload, absl::string_view dig
   const absl::StatusOr<std::vector<std::uint64_t>> offsets = IndexBlocks(payload, layout.value_count(), codec);
   if (!offsets.ok()) return {offsets.status(), true, "", 0};
 
-  std::vector<std::unique_ptr<Scratch>> scratches(pool->thread_count());
+  std::vector<std::optional<BlockDecoder>> decoders(pool->thread_count());
   Findings findings;
   std::vector<double> squares(BlockCount(layout.value_count()));
   const auto check = [&](std::size_t index, std::size_t slot) {
-    if (scratches[slot] == nullptr) scratches[slot] = std::make_unique<Scratch>();
-    const std::span<float> values(scratches[slot]->values.data(), BlockSize(layout.value_count(), index));
+    if (!decoders[slot]) decoders[slot].emplace();
     const std::uint64_t begin = (*offsets)[index];
-    squares[index] = CheckBlock(payload.subspan(begin, (*offsets)[index + 1] - begin), codec, index, values,
-                                &scratches[slot]->decoder, &findings);
+    squares[index] = CheckBlock(payload.subspan(begin, (*offsets)[index + 1] - begin), codec, index,
+                                BlockSize(layout.value_count(), index), &*decoders[slot], &findings);
   };
   pool->ParallelFor(squares.size(), check);
   PushCheck result = findings.Result(layout);

@@ -22,7 +22,7 @@ struct PushCheck {
 };
 
 // Digest of the whole, order and size of the blocks, then each block's checksum and values, in parallel over `pool`.
-// The answer does not depend on the number of threads. Thread-safe; takes the time of one decode.
+// The answer does not depend on the number of threads. Thread-safe; takes the time of unpacking it.
 PushCheck CheckPayload(std::span<const std::byte> payload, absl::string_view digest, const Layout& layout, Codec codec,
                        WorkPool* pool);
 

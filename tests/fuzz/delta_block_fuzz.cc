@@ -16,11 +16,20 @@ void DecodeBlock(const std::string& block, Codec codec, std::size_t count) {
   std::vector<float> sum(count);
   const absl::Status status = decoder.Decode(Bytes(block), codec, 0, values);
   AUTOLOCO_CHECK(decoder.DecodeAdd(Bytes(block), codec, 0, 1, sum).ok() == status.ok());
+  double squared_norm = 0;
+  AUTOLOCO_CHECK(decoder.Check(Bytes(block), codec, 0, count, &squared_norm).ok() == status.ok());
+  const WeightedBlock twice[] = {{Bytes(block), codec, 1}, {Bytes(block), codec, 0.5F}};
+  std::vector<float> sum_of_two(count);
+  std::vector<double> squared_norms(2);
+  std::size_t damaged = 0;
+  AUTOLOCO_CHECK(decoder.Sum(twice, 0, sum_of_two, squared_norms, &damaged).ok() == status.ok());
+  AUTOLOCO_CHECK(damaged < 2);
   for (std::size_t i = 0; i < count; ++i) {
     if (!status.ok()) {
       AUTOLOCO_CHECK(values[i] == 7.0F && sum[i] == 0);
     } else if (IsQuantized(codec)) {
       AUTOLOCO_CHECK(std::isfinite(values[i]) && sum[i] == values[i]);
+      AUTOLOCO_CHECK(sum_of_two[i] == values[i] + 0.5F * values[i]);
     }
   }
 }

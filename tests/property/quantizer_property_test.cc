@@ -80,6 +80,35 @@ Written Quantize(const QuantizerKernels& kernels, Packing packing, Feedback feed
   return written;
 }
 
+// Sums of several blocks, with and without what was there, against the plain loops, which add up one block after the
+// other.
+void ExpectSameSums(const QuantizerKernels& kernels, Packing packing, const std::vector<std::uint8_t>& packed,
+                    std::size_t shift, std::size_t count, const std::vector<float>& units,
+                    const std::vector<float>& before) {
+  const auto p = static_cast<std::size_t>(packing);
+  std::vector<std::uint8_t> mirrored(packed.begin(), packed.begin() + shift + PackedBytes(packing, count));
+  std::reverse(mirrored.begin() + shift, mirrored.end());
+  const std::vector<float> other_units = DrawUnits(packing, count, 0.7F);
+  std::vector<WeightedSymbols> blocks;
+  for (int i = 0; i < 9; ++i) {
+    const auto* const bytes = i % 2 == 0 ? packed.data() : mirrored.data();
+    const float weight = 1.0F - 0.37F * static_cast<float>(i);
+    blocks.push_back({bytes + shift, i % 3 == 0 ? units.data() : other_units.data(), weight});
+  }
+  for (const std::size_t summed : {1u, 2u, 3u, 4u, 5u, 9u}) {
+    for (const bool add : {false, true}) {
+      std::vector<float> got = before;
+      got.push_back(7);
+      std::vector<float> want = got;
+      kernels.dequantize[p]({blocks.data(), summed}, add, count, got.data() + shift);
+      for (std::size_t i = 0; i < summed; ++i) {
+        ReferenceQuantizerKernels().dequantize[p]({&blocks[i], 1}, add || i > 0, count, want.data() + shift);
+      }
+      ASSERT_TRUE(SameBits(got, want)) << p << ": " << summed << " blocks";
+    }
+  }
+}
+
 // All that one kernel set makes of one block against the plain loops.
 void ExpectSame(const QuantizerKernels& kernels, const std::vector<float>& values, const std::vector<float>& residual,
                 std::size_t shift, float unit) {
@@ -102,18 +131,9 @@ void ExpectSame(const QuantizerKernels& kernels, const std::vector<float>& value
       ASSERT_EQ(std::bit_cast<std::uint64_t>(got.error), std::bit_cast<std::uint64_t>(want.error)) << p;
       ASSERT_EQ(std::bit_cast<std::uint64_t>(kernels.squared_norm[p](got.packed.data() + shift, units.data(), count)),
                 std::bit_cast<std::uint64_t>(plain.squared_norm[p](got.packed.data() + shift, units.data(), count)));
-      std::vector<float> values_got(values.size() + 1, 3);
-      std::vector<float> values_want = values_got;
-      kernels.dequantize[p](got.packed.data() + shift, units.data(), count, values_got.data() + shift);
-      plain.dequantize[p](got.packed.data() + shift, units.data(), count, values_want.data() + shift);
-      ASSERT_TRUE(SameBits(values_got, values_want)) << p;
-      std::vector<float> sum_got = residual;
-      sum_got.push_back(7);
-      std::vector<float> sum_want = sum_got;
-      kernels.dequantize_add[p](got.packed.data() + shift, units.data(), count, 0.37F, sum_got.data() + shift);
-      plain.dequantize_add[p](got.packed.data() + shift, units.data(), count, 0.37F, sum_want.data() + shift);
-      ASSERT_TRUE(SameBits(sum_got, sum_want)) << p;
     }
+    const Written packed = Quantize(plain, packing, Feedback::kNone, values, residual, shift, units);
+    ExpectSameSums(kernels, packing, packed.packed, shift, count, units, residual);
   }
 }
 
@@ -176,10 +196,11 @@ TEST(QuantizerPropertyTest, EveryByteDecodesAlikeOnEveryKernelSet) {
     const std::size_t count = usable * SymbolsPerByte(packing);
     const std::vector<float> units = DrawUnits(packing, count, 0.3F);
     std::vector<float> want(count);
-    ReferenceQuantizerKernels().dequantize[p](bytes.data(), units.data(), count, want.data());
+    const WeightedSymbols block = {bytes.data(), units.data(), 1};
+    ReferenceQuantizerKernels().dequantize[p]({&block, 1}, false, count, want.data());
     for (const QuantizerKernels* kernels : AllQuantizerKernels()) {
       std::vector<float> got(count);
-      kernels->dequantize[p](bytes.data(), units.data(), count, got.data());
+      kernels->dequantize[p]({&block, 1}, false, count, got.data());
       EXPECT_TRUE(SameBits(got, want)) << kernels->name;
     }
   }
@@ -196,8 +217,8 @@ TEST(QuantizerPropertyTest, ErrorBoundAndExactResidual) {
       const std::vector<float> residual = Draw(kCount, kGaussian, 4);
       const Written kept = Quantize(BestQuantizerKernels(), packing, Feedback::kResidual, values, residual, 0, units);
       std::vector<float> decoded(kCount);
-      BestQuantizerKernels().dequantize[static_cast<std::size_t>(packing)](kept.packed.data(), units.data(), kCount,
-                                                                           decoded.data());
+      const WeightedSymbols block = {kept.packed.data(), units.data(), 1};
+      BestQuantizerKernels().dequantize[static_cast<std::size_t>(packing)]({&block, 1}, false, kCount, decoded.data());
       std::size_t seen = 0;
       for (std::size_t range = 0; range < units.size(); ++range) {
         const float unit = units[range];

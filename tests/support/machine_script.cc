@@ -114,7 +114,7 @@ void MachineScript::EndEvaluation() {
 }
 
 void MachineScript::EndTraining() {
-  Say(TrainingEnded{.round = training_, .status = absl::OkStatus(), .non_finite = ""});
+  Say(TrainingEnded{.round = training_, .status = absl::OkStatus()});
   if (encoding_) EndEncoding();
 }
 
@@ -129,7 +129,7 @@ void MachineScript::EndWork(const absl::Status& status) {
   if (last_work_evaluation_) {
     Say(EvaluationEnded{.round = evaluating_, .status = status, .part = {}});
   } else {
-    Say(TrainingEnded{.round = training_, .status = status, .non_finite = ""});
+    Say(TrainingEnded{.round = training_, .status = status});
   }
 }
 

@@ -65,7 +65,7 @@ struct CancelPull {
 struct StartEvaluation {
   Assignment assignment;
 };
-// Train the interval from the base and form the delta. TrainingEnded follows.
+// Train the interval from the base. TrainingEnded follows.
 struct StartTraining {
   Assignment assignment;
 };
@@ -77,7 +77,7 @@ struct EndTrainingEarly {
   std::uint32_t steps_min = 0;
 };
 
-// Encode the delta of the interval that was trained last, and save it with the worker's own state where it has a folder
+// Form the delta of the interval that was trained last, encode it, and save it with the worker's own state where it has a folder
 // for that. DeltaEncoded follows.
 struct StartEncoding {
   Assignment assignment;

@@ -80,13 +80,13 @@ struct EvaluationEnded {
   absl::Status status;  // CANCELLED after CancelWork
   EvaluationPart part;  // when OK
 };
-// OK: the delta waits for StartEncoding.
+// OK: what was trained waits for StartEncoding.
 struct TrainingEnded {
   Round round = 0;
-  absl::Status status;     // CANCELLED after CancelWork
-  std::string non_finite;  // names the first tensor of the delta with a NaN or an infinity; empty: all finite
+  absl::Status status;  // CANCELLED after CancelWork
 };
-// OK: the encoded delta waits for StartPush; where the worker has a folder for its state, it is saved.
+// OK: the encoded delta waits for StartPush; where the worker has a folder for its state, it is saved. INVALID_ARGUMENT:
+// the delta is not finite; names the first tensor that is not.
 struct DeltaEncoded {
   Round round = 0;
   absl::Status status;

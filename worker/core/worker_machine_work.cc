@@ -96,7 +96,7 @@ void WorkerMachine::On(const EvaluationEnded& event) {
 void WorkerMachine::On(const TrainingEnded& event) {
   if (!work_ || work_->stage != Stage::kTraining || work_->assignment.round != event.round) return;
   const bool unwanted = work_->cancelled || (leaving_ && !work_->ends_early);
-  if (!unwanted && event.status.ok() && event.non_finite.empty()) {
+  if (!unwanted && event.status.ok()) {
     work_->stage = Stage::kSettling;
     return;
   }
@@ -105,11 +105,9 @@ void WorkerMachine::On(const TrainingEnded& event) {
   if (unwanted) return;
   if (ends_early && absl::IsCancelled(event.status)) {
     AddNote(NoteKind::kDropped, event.round, "too few steps were done to be sent");
-  } else if (!event.status.ok()) {
+  } else {
     Leave(kExitFailed,
           absl::StrCat("training of round ", event.round, " failed: ", std::string(event.status.message())), false);
-  } else {
-    Leave(kExitFailed, absl::StrCat("the delta of round ", event.round, " is not finite: ", event.non_finite), false);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
@@ -93,7 +94,7 @@ void Engine::Prepare(const std::string& run_id) {
 absl::Status Engine::AllocateBuffers() {
   const std::uint64_t count = layout_.value_count();
   AUTOLOCO_ASSIGN_OR_RETURN(base_, BaseBuffer::Allocate(count));
-  AUTOLOCO_ASSIGN_OR_RETURN(scratch_, FlatBuffer::Allocate(count));
+  AUTOLOCO_ASSIGN_OR_RETURN(trained_, FlatBuffer::Allocate(count));
   if (!IsLossless(settings_.coding.codec)) {
     AUTOLOCO_ASSIGN_OR_RETURN(residual_, FlatBuffer::Allocate(count));
     AUTOLOCO_ASSIGN_OR_RETURN(next_residual_, FlatBuffer::Allocate(count));
@@ -163,19 +164,14 @@ void Engine::Evaluate(const Assignment& assignment) {
 }
 
 void Engine::Train(const Assignment& assignment) {
-  TrainingEnded ended{.round = assignment.round, .status = absl::OkStatus(), .non_finite = ""};
-  ended.status = TrainOrFail(assignment, &ended.non_finite);
-  End(std::move(ended));
+  End(TrainingEnded{.round = assignment.round, .status = TrainOrFail(assignment)});
 }
 
-absl::Status Engine::TrainOrFail(const Assignment& assignment, std::string* non_finite) {
+absl::Status Engine::TrainOrFail(const Assignment& assignment) {
   AUTOLOCO_RETURN_IF_ERROR(LoadBase());
   loaded_ = false;
   AUTOLOCO_ASSIGN_OR_RETURN(report_, RunInterval(Tools(), assignment));
-  const std::span<float> values = scratch_.values();
-  AUTOLOCO_RETURN_IF_ERROR(trainer_->GetParameters(values));
-  if (!SubtractFrom(base_.values(), values)) *non_finite = std::string(CheckFinite(values, layout_, 0).message());
-  return absl::OkStatus();
+  return trainer_->GetParameters(trained_.values());
 }
 
 void Engine::Encode(const Assignment& assignment, const Identity& owner, bool previous_counts) {
@@ -208,19 +204,30 @@ void Engine::Encode(const Assignment& assignment, const Identity& owner, bool pr
 }
 
 absl::StatusOr<std::string> Engine::EncodeDelta(CodingReport* report) {
-  const std::span<const float> values = std::as_const(scratch_).values();
-  if (residual_.size() == 0) return EncodeVector(values, settings_.coding, report);
+  const std::span<const float> base = base_.values();
+  const std::span<const float> trained = std::as_const(trained_).values();
   BlockEncoder encoder(settings_.coding);
+  std::vector<float> differences(kBlockValues);  // of one block: stays in the cache from here to its bytes
   std::string payload;
-  for (std::uint64_t index = 0; index < BlockCount(values.size()); ++index) {
+  payload.reserve(MaxPayloadBytes(trained.size(), settings_.coding.codec));
+  for (std::uint64_t index = 0; index < BlockCount(trained.size()); ++index) {
     const std::uint64_t begin = index * kBlockValues;
-    const std::uint64_t count = BlockSize(values.size(), index);
-    AUTOLOCO_ASSIGN_OR_RETURN(
-        const CodingReport block,
-        encoder.EncodeWithResidual(static_cast<std::uint32_t>(index), values.subspan(begin, count),
-                                   std::as_const(residual_).values().subspan(begin, count),
-                                   next_residual_.values().subspan(begin, count), &payload));
-    *report += block;
+    const std::uint64_t count = BlockSize(trained.size(), index);
+    const std::span<float> block(differences.data(), count);
+    if (!Subtract(base.subspan(begin, count), trained.subspan(begin, count), block)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("it is not finite: ", CheckFinite(block, layout_, begin).message()));
+    }
+    const auto number = static_cast<std::uint32_t>(index);
+    absl::StatusOr<CodingReport> coded = CodingReport();
+    if (residual_.size() == 0) {
+      coded = encoder.Encode(number, block, &payload);
+    } else {
+      coded = encoder.EncodeWithResidual(number, block, std::as_const(residual_).values().subspan(begin, count),
+                                         next_residual_.values().subspan(begin, count), &payload);
+    }
+    AUTOLOCO_RETURN_IF_ERROR(coded.status());
+    *report += *coded;
   }
   return payload;
 }

@@ -52,12 +52,13 @@ class Engine {
   void StartPrepare(const RunSettings& settings, const std::string& run_id);
   // Posts EvaluationEnded.
   void StartEvaluation(const Assignment& assignment);
-  // Posts TrainingEnded; when it is OK and all is finite, the delta waits to be encoded.
+  // Posts TrainingEnded; when it is OK, the delta waits to be encoded.
   void StartTraining(const Assignment& assignment);
   // Posts DeltaEncoded; when it is OK, delta() has the delta of the interval trained last, and it is saved as one of
   // `owner` with what this worker carries to the next interval. `previous_counts`: so does the delta encoded before.
-  // One that could not be saved is sent all the same. REQUIRES: the last training was of `assignment` and OK, and has
-  // not been encoded.
+  // One that could not be saved is sent all the same. INVALID_ARGUMENT: it is not finite, with the first tensor that is
+  // not. REQUIRES: the last training was of `assignment` and OK, and has not been encoded; the base is still the one
+  // that it started from.
   void StartEncoding(const Assignment& assignment, const Identity& owner, bool previous_counts);
   // The job under way ends before its next step.
   void Cancel() { stop_.cancel = true; }
@@ -91,7 +92,7 @@ class Engine {
   absl::Status RestoreState(const std::string& run_id);
   absl::Status SaveState(const HeldDelta& held, const EncodedDelta& delta);
   absl::Status LoadBase();
-  absl::Status TrainOrFail(const Assignment& assignment, std::string* non_finite);
+  absl::Status TrainOrFail(const Assignment& assignment);
   absl::StatusOr<std::string> EncodeDelta(CodingReport* report);
   EngineTools Tools();
   // The job has ended: says so after the engine counts as idle.
@@ -112,7 +113,7 @@ class Engine {
 
   // The engine's thread's.
   std::unique_ptr<Trainer> trainer_;
-  FlatBuffer scratch_;                       // parameters after the interval, then the delta
+  FlatBuffer trained_;                       // parameters after the interval
   IntervalReport report_;                    // of it
   FlatBuffer residual_;                      // that the delta encoded last has carried; empty: the coding loses nothing
   FlatBuffer next_residual_;                 // what that delta has left

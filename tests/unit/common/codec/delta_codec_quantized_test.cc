@@ -217,6 +217,9 @@ TEST(DeltaCodecQuantizedTest, DecodesIntoAWeightedSum) {
     double of_decode = 0;
     ASSERT_TRUE(decoder.Decode(Bytes(payload), coding.codec, 0, sum, &of_decode).ok());
     EXPECT_EQ(of_decode, squared_norm);
+    double of_check = 0;
+    ASSERT_TRUE(decoder.Check(Bytes(payload), coding.codec, 0, sum.size(), &of_check).ok());
+    EXPECT_EQ(of_check, squared_norm);
   }
 }
 

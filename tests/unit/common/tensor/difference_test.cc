@@ -19,8 +19,9 @@ TEST(DifferenceTest, IsBaseMinusValue) {
       values[i] = 3.0f - static_cast<float>(i * i);
       want[i] = base[i] - values[i];
     }
-    EXPECT_TRUE(SubtractFrom(base, values));
-    EXPECT_EQ(values, want);
+    std::vector<float> difference(size);
+    EXPECT_TRUE(Subtract(base, values, difference));
+    EXPECT_EQ(difference, want);
   }
 }
 
@@ -32,7 +33,8 @@ TEST(DifferenceTest, SaysWhereverADifferenceIsNotFinite) {
       for (const float bad : {-kLargest, std::numeric_limits<float>::infinity(), std::nanf("")}) {
         std::vector<float> values(size, kLargest);
         values[at] = bad;
-        ASSERT_FALSE(SubtractFrom(base, values)) << at << " of " << size;
+        std::vector<float> difference(size);
+        ASSERT_FALSE(Subtract(base, values, difference)) << at << " of " << size;
       }
     }
   }

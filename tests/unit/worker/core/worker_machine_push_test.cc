@@ -9,7 +9,7 @@ namespace {
 TEST(WorkerMachinePushTest, ADeltaThatIsEncodedAfterItsCancellationIsDropped) {
   MachineScript script;
   script.Start(0);
-  script.Say(TrainingEnded{.round = 0, .status = absl::OkStatus(), .non_finite = ""});
+  script.Say(TrainingEnded{.round = 0, .status = absl::OkStatus()});
   ASSERT_EQ(script.Count<StartEncoding>(), 1);
   EXPECT_EQ(script.machine().phase(), WorkerPhase::kPushing);
   script.Assign(IntervalOf(1));
@@ -24,9 +24,12 @@ TEST(WorkerMachinePushTest, ADeltaThatIsEncodedAfterItsCancellationIsDropped) {
 TEST(WorkerMachinePushTest, ADeltaThatCannotBeEncodedExits1) {
   MachineScript script;
   script.Start(0);
-  script.Say(TrainingEnded{.round = 0, .status = absl::OkStatus(), .non_finite = ""});
-  script.Say(DeltaEncoded{.round = 0, .status = absl::InvalidArgumentError("block 0: not finite"), .digest = ""});
+  script.Say(TrainingEnded{.round = 0, .status = absl::OkStatus()});
+  script.Say(DeltaEncoded{
+      .round = 0, .status = absl::InvalidArgumentError("it is not finite: tensor a: value 1 is nan"), .digest = ""});
   EXPECT_EQ(script.Count<StartPush>(), 0);
+  EXPECT_EQ(script.Last<SendGoodbye>()->reason,
+            "the delta of round 0 was not encoded: it is not finite: tensor a: value 1 is nan");
   script.EndSession(absl::OkStatus());
   EXPECT_EQ(script.Last<Finish>()->exit_code, kExitFailed);
 }
@@ -59,7 +62,7 @@ TEST(WorkerMachinePushTest, WhatADeltaLeftIsCarriedOnWhereItCounts) {
 
 TEST(WorkerMachinePushTest, WhatADeltaLeftIsCarriedOnOnce) {
   MachineScript script = InRoundOne(PushOutcome::kAccepted);
-  script.Say(TrainingEnded{.round = 1, .status = absl::OkStatus(), .non_finite = ""});
+  script.Say(TrainingEnded{.round = 1, .status = absl::OkStatus()});
   EXPECT_TRUE(script.Last<StartEncoding>()->previous_counts);
   Assignment other = IntervalOf(1);  // the round was aborted and opened again
   other.first_sample = 1000;
@@ -88,7 +91,7 @@ TEST(WorkerMachinePushTest, ADeltaOfARoundThatWasAbortedDoesNotCount) {
 TEST(WorkerMachinePushTest, StopAfterTheIntervalSendsIt) {
   for (const bool encoding : {true, false}) {
     MachineScript script = InRoundOne(PushOutcome::kAccepted);
-    script.Say(TrainingEnded{.round = 1, .status = absl::OkStatus(), .non_finite = ""});
+    script.Say(TrainingEnded{.round = 1, .status = absl::OkStatus()});
     if (!encoding) script.EndEncoding();
     script.Say(StopRequested{.reason = "SIGTERM"});
     EXPECT_EQ(script.Count<SendGoodbye>(), 0);

@@ -130,16 +130,6 @@ TEST(WorkerMachineTest, PreparationThatFailsOtherwiseExits1) {
   EXPECT_EQ(script.Last<Finish>()->exit_code, kExitFailed);
 }
 
-TEST(WorkerMachineTest, ANonFiniteDeltaIsNeverPushed) {
-  MachineScript script;
-  script.Start(0);
-  script.Say(TrainingEnded{.round = 0, .status = absl::OkStatus(), .non_finite = "tensor a: value 1 is nan"});
-  EXPECT_EQ(script.Count<StartPush>(), 0);
-  EXPECT_EQ(script.Last<SendGoodbye>()->reason, "the delta of round 0 is not finite: tensor a: value 1 is nan");
-  script.EndSession(absl::OkStatus());
-  EXPECT_EQ(script.Last<Finish>()->exit_code, kExitFailed);
-}
-
 TEST(WorkerMachineTest, AnEngineThatFailsExits1) {
   for (const std::uint32_t parts : {0u, 1u}) {
     MachineScript script;
