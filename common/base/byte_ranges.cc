@@ -25,6 +25,17 @@ std::vector<ByteRange> ByteRanges::Add(ByteRange range) {
   return added;
 }
 
+void ByteRanges::Remove(ByteRange range) {
+  auto it = ends_.upper_bound(range.first);
+  if (it != ends_.begin() && std::prev(it)->second > range.first) --it;
+  while (it != ends_.end() && it->first < range.end()) {
+    const auto [first, end] = *it;
+    it = ends_.erase(it);
+    if (first < range.first) ends_[first] = range.first;
+    if (end > range.end()) ends_[range.end()] = end;
+  }
+}
+
 std::vector<ByteRange> ByteRanges::Missing(std::uint64_t size, std::size_t most) const {
   std::vector<ByteRange> missing;
   std::uint64_t covered = 0;

@@ -25,6 +25,8 @@ class ByteRanges {
  public:
   // The parts of `range` that were not in the set before, in order. REQUIRES: its end is a number.
   std::vector<ByteRange> Add(ByteRange range);
+  // Takes `range` out, as far as it is in the set. REQUIRES: its end is a number.
+  void Remove(ByteRange range);
 
   // The parts of [0, size) that are not in the set, in order. Where there are more than `most`, the last one reaches to
   // the end of all of them, over what is there as well. REQUIRES: most > 0.

@@ -48,6 +48,18 @@ absl::Status WriteAll(int descriptor, const std::string& path, std::span<const s
 
 }  // namespace
 
+absl::Status WriteAllAt(int descriptor, const std::string& path, std::uint64_t offset,
+                        std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = pwrite(descriptor, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return FileError("write", path, errno);
+    offset += static_cast<std::uint64_t>(written);
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status FileError(absl::string_view action, absl::string_view path, int error_number) {
   const std::string message = absl::StrCat("cannot ", action, " ", path, ": ", std::strerror(error_number));
   switch (error_number) {
@@ -152,14 +164,7 @@ absl::Status AtomicFileWriter::Append(std::span<const std::byte> bytes) {
 
 absl::Status AtomicFileWriter::WriteAt(std::uint64_t offset, std::span<const std::byte> bytes) {
   AUTOLOCO_CHECK(descriptor_ >= 0);
-  while (!bytes.empty()) {
-    const ssize_t written = pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return FileError("write", temporary_, errno);
-    offset += static_cast<std::uint64_t>(written);
-    bytes = bytes.subspan(static_cast<std::size_t>(written));
-  }
-  return absl::OkStatus();
+  return WriteAllAt(descriptor_, temporary_, offset, bytes);
 }
 
 absl::Status AtomicFileWriter::Commit() {

@@ -18,6 +18,10 @@ namespace autoloco {
 // file should be or the reverse) or UNAVAILABLE from an errno: "cannot open /x/y: No such file or directory".
 absl::Status FileError(absl::string_view action, absl::string_view path, int error_number);
 
+// Writes all of `bytes` at `offset` of the open file `descriptor`, which messages call `path`. Errors as FileError.
+absl::Status WriteAllAt(int descriptor, const std::string& path, std::uint64_t offset,
+                        std::span<const std::byte> bytes);
+
 // The whole of a regular file. RESOURCE_EXHAUSTED when it is longer than `bytes_max`; errors as FileError.
 absl::StatusOr<std::string> ReadFile(const std::string& path, std::uint64_t bytes_max);
 

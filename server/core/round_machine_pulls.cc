@@ -31,7 +31,7 @@ void RoundMachine::Impl::On(const PullOpened& pull) {
   situation.committing = phase_ == RunPhase::kCommitting;
   situation.oldest_broadcast = OldestBroadcast();
   PullChoice choice = ChoosePull(pull, situation);
-  if (choice.mismatch) {
+  if (choice.mismatch && pull.part.first_block == 0) {  // one of the pull's streams tells
     Decide(DecisionKind::kMembership, Reason::kViewMismatch, pull.sender.worker,
            absl::StrCat("it holds version ", pull.held_version, " with digest ", pull.held_digest, ", the server's is ",
                         ViewDigestOf(pull.held_version, situation)));

@@ -16,7 +16,11 @@ namespace {
 class PlainMemory final : public PayloadMemory {
  public:
   PlainMemory(std::unique_ptr<std::byte[]> bytes, std::size_t size) : bytes_(std::move(bytes)), size_(size) {}
-  std::span<std::byte> bytes() override { return {bytes_.get(), size_}; }
+  std::span<const std::byte> bytes() const override { return {bytes_.get(), size_}; }
+  absl::Status Write(std::uint64_t offset, std::span<const std::byte> bytes) override {
+    std::memcpy(bytes_.get() + offset, bytes.data(), bytes.size());
+    return absl::OkStatus();
+  }
 
  private:
   const std::unique_ptr<std::byte[]> bytes_;
@@ -29,19 +33,24 @@ std::uint64_t SizeOf(std::span<const absl::string_view> pieces) {
   return size;
 }
 
-// Copies what of `pieces`, which begin at `offset`, lies in `range`.
-void Copy(std::uint64_t offset, std::span<const absl::string_view> pieces, const ByteRange& range, std::byte* to) {
+// Writes what of `pieces`, which begin at `offset`, lies in `range`.
+absl::Status Write(std::uint64_t offset, std::span<const absl::string_view> pieces, const ByteRange& range,
+                   PayloadMemory* memory) {
   for (const absl::string_view piece : pieces) {
     const std::uint64_t first = std::max(offset, range.first);
     const std::uint64_t end = std::min(offset + piece.size(), range.end());
-    if (first < end) std::memcpy(to + first, piece.data() + (first - offset), end - first);
+    if (first < end) {
+      const std::span<const char> part(piece.data() + (first - offset), end - first);
+      AUTOLOCO_RETURN_IF_ERROR(memory->Write(first, std::as_bytes(part)));
+    }
     offset += piece.size();
   }
+  return absl::OkStatus();
 }
 
 }  // namespace
 
-Payload::Payload(std::unique_ptr<PayloadMemory> memory) : memory_(std::move(memory)), bytes_(memory_->bytes()) {}
+Payload::Payload(std::unique_ptr<PayloadMemory> memory) : memory_(std::move(memory)) {}
 
 std::shared_ptr<Payload> Payload::Whole(std::unique_ptr<PayloadMemory> memory) {
   auto payload = std::make_shared<Payload>(std::move(memory));
@@ -65,7 +74,7 @@ absl::StatusOr<std::shared_ptr<Payload>> Payload::Allocate(std::uint64_t size_by
   return std::make_shared<Payload>(std::move(memory));
 }
 
-void Payload::Put(std::uint64_t offset, std::span<const absl::string_view> pieces) {
+absl::Status Payload::Put(std::uint64_t offset, std::span<const absl::string_view> pieces) {
   const std::uint64_t count = SizeOf(pieces);
   AUTOLOCO_CHECK(offset <= size());
   AUTOLOCO_CHECK(count <= size() - offset);
@@ -74,8 +83,15 @@ void Payload::Put(std::uint64_t offset, std::span<const absl::string_view> piece
     MutexLock lock(&mutex_);
     mine = claimed_.Add({offset, count});
   }
-  for (const ByteRange& range : mine) Copy(offset, pieces, range, bytes_.data());
+  for (const ByteRange& range : mine) {
+    const absl::Status written = Write(offset, pieces, range, memory_.get());
+    if (written.ok()) continue;
+    MutexLock lock(&mutex_);
+    for (const ByteRange& claimed : mine) claimed_.Remove(claimed);
+    return written;
+  }
   received_.fetch_add(TotalBytes(mine), std::memory_order_acq_rel);
+  return absl::OkStatus();
 }
 
 std::vector<ByteRange> Payload::Missing(std::size_t most) const {
@@ -101,7 +117,7 @@ absl::Status PayloadPart::Take(std::uint64_t offset, std::span<const absl::strin
     return absl::OutOfRangeError(
         absl::StrCat("push: want ", range_.count, " bytes in all, got at least ", taken + count));
   }
-  payload_->Put(range_.first + taken, pieces);
+  AUTOLOCO_RETURN_IF_ERROR(payload_->Put(range_.first + taken, pieces));
   taken_.store(taken + count, std::memory_order_relaxed);
   return absl::OkStatus();
 }

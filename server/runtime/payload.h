@@ -21,8 +21,10 @@ namespace autoloco::server {
 class PayloadMemory {
  public:
   virtual ~PayloadMemory() = default;
-  // Written while the payload comes in, only read afterwards.
-  virtual std::span<std::byte> bytes() = 0;
+  virtual std::span<const std::byte> bytes() const = 0;
+  // Puts `bytes` at `offset`; threads may write different places at once. An error (a bad disk) is for the pusher: what
+  // is there is undefined then, until it is written again. REQUIRES: it lies inside.
+  virtual absl::Status Write(std::uint64_t offset, std::span<const std::byte> bytes) = 0;
   // All bytes are written: may begin to bring them to where they are kept, so that less is left to do once they are
   // accepted. Returns at once. Called at most once, before anybody reads.
   virtual void Arrived() {}
@@ -42,24 +44,24 @@ class Payload {
   // One that is whole already.
   static std::shared_ptr<Payload> Whole(std::unique_ptr<PayloadMemory> memory);
 
-  // Puts `pieces`, one after the other, where they belong. REQUIRES: all of it lies inside.
-  void Put(std::uint64_t offset, std::span<const absl::string_view> pieces);
-  void Put(std::uint64_t offset, absl::string_view bytes) { Put(offset, std::span(&bytes, 1)); }
+  // Puts `pieces`, one after the other, where they belong. Errors as PayloadMemory::Write; what could not be written is
+  // missing still. REQUIRES: all of it lies inside.
+  absl::Status Put(std::uint64_t offset, std::span<const absl::string_view> pieces);
+  absl::Status Put(std::uint64_t offset, absl::string_view bytes) { return Put(offset, std::span(&bytes, 1)); }
 
   // What nobody has brought yet, in order; at most `most` ranges (ByteRanges::Missing).
   std::vector<ByteRange> Missing(std::size_t most) const;
 
-  std::uint64_t size() const { return bytes_.size(); }
+  std::uint64_t size() const { return memory_->bytes().size(); }
   // Bytes that are in their places. Whoever finds the payload whole sees all of them.
   std::uint64_t received() const { return received_.load(std::memory_order_acquire); }
   bool whole() const { return received() == size(); }
   // REQUIRES: whole.
-  std::span<const std::byte> bytes() const { return bytes_; }
+  std::span<const std::byte> bytes() const { return memory_->bytes(); }
   PayloadMemory* memory() { return memory_.get(); }
 
  private:
   const std::unique_ptr<PayloadMemory> memory_;
-  const std::span<std::byte> bytes_;
   std::atomic<std::uint64_t> received_{0};
   mutable Mutex mutex_;
   ByteRanges claimed_ ABSL_GUARDED_BY(mutex_);  // written, or being written by the thread that claimed them
@@ -73,7 +75,7 @@ class PayloadPart {
 
   // The chunk that starts `offset` bytes into the range. One thread at a time.
   // RESOURCE_EXHAUSTED: larger than a chunk may be. OUT_OF_RANGE: not where the last one ended, or beyond the range.
-  // INVALID_ARGUMENT: empty. The payload is as before then.
+  // INVALID_ARGUMENT: empty. The payload is as before then. Errors as Payload::Put.
   absl::Status Take(std::uint64_t offset, std::span<const absl::string_view> pieces);
 
   // OK when the whole range came; DATA_LOSS saying how much did.

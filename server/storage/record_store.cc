@@ -11,11 +11,21 @@
 namespace autoloco::server {
 namespace {
 
+// Trouble of the disk is not the worker's to settle: it comes back later.
+absl::Status ForWorker(absl::string_view what, const absl::Status& status) {
+  if (status.ok()) return status;
+  const std::string text = absl::StrCat(what, ": ", status.message());
+  return absl::IsResourceExhausted(status) ? absl::ResourceExhaustedError(text) : absl::UnavailableError(text);
+}
+
 // A file of the spool as the runtime sees it.
 class SpooledMemory final : public PayloadMemory {
  public:
   explicit SpooledMemory(std::unique_ptr<SpoolFile> file) : file_(std::move(file)) {}
-  std::span<std::byte> bytes() override { return file_->bytes(); }
+  std::span<const std::byte> bytes() const override { return file_->bytes(); }
+  absl::Status Write(std::uint64_t offset, std::span<const std::byte> bytes) override {
+    return ForWorker("cannot write a delta", file_->Write(offset, bytes));
+  }
   void Arrived() override { file_->StartWriting(); }
   SpoolFile* file() { return file_.get(); }
 
@@ -41,9 +51,7 @@ absl::StatusOr<std::unique_ptr<PayloadMemory>> DurableRecordStore::Reserve(std::
   absl::StatusOr<std::unique_ptr<SpoolFile>> file = tools_.spool->Create(bytes);
   TellRoom(bytes, file.status());
   if (file.ok()) return std::make_unique<SpooledMemory>(*std::move(file));
-  const std::string text = absl::StrCat("no room for a delta of ", bytes, " bytes: ", file.status().message());
-  if (absl::IsResourceExhausted(file.status())) return absl::ResourceExhaustedError(text);
-  return absl::UnavailableError(text);  // not the worker's to settle: it comes back later
+  return ForWorker(absl::StrCat("no room for a delta of ", bytes, " bytes"), file.status());
 }
 
 void DurableRecordStore::TellRoom(std::uint64_t bytes, const absl::Status& status) {

@@ -21,9 +21,9 @@ namespace {
 class StoredMemory final : public PayloadMemory {
  public:
   explicit StoredMemory(MemoryMap map) : map_(std::move(map)) {}
-  std::span<std::byte> bytes() override {
-    const std::span<const std::byte> bytes = map_.bytes();
-    return {const_cast<std::byte*>(bytes.data()), bytes.size()};
+  std::span<const std::byte> bytes() const override { return map_.bytes(); }
+  absl::Status Write(std::uint64_t, std::span<const std::byte>) override {
+    return absl::FailedPreconditionError("a stored delta is not written to");
   }
 
  private:

@@ -1,7 +1,6 @@
 #include "server/storage/spool.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -29,7 +28,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kIncoming[] = "incoming";
-constexpr std::size_t kPageBytes = 4096;  // no larger than a page anywhere
 
 template <typename Number>
 bool ParseDigits(absl::string_view text, Number* number) {
@@ -71,32 +69,26 @@ absl::Status RemoveFile(const std::string& path) {
 }  // namespace
 
 SpoolFile::~SpoolFile() {
-  munmap(data_, size_);
   close(descriptor_);
   if (path_.empty()) return;
   const absl::Status removed = RemoveFile(path_);
   if (!removed.ok()) Log(LogLevel::kWarning, "payload_not_removed").Add("error", std::string(removed.message()));
 }
 
-void SpoolFile::StartWriting() { sync_file_range(descriptor_, 0, static_cast<off_t>(size_), SYNC_FILE_RANGE_WRITE); }
+absl::Status SpoolFile::Write(std::uint64_t offset, std::span<const std::byte> bytes) {
+  return WriteAllAt(descriptor_, path_, offset, bytes);
+}
+
+void SpoolFile::StartWriting() {
+  sync_file_range(descriptor_, 0, static_cast<off_t>(bytes().size()), SYNC_FILE_RANGE_WRITE);
+}
 
 absl::Status SpoolFile::Sync() {
-  if (sync_failed_) {
-    // The kernel tells of a page that it could not write once and then takes it for clean: make all of them dirty
-    // again.
-    for (std::size_t offset = 0; offset < size_; offset += kPageBytes) {
-      volatile std::byte* const page = data_ + offset;
-      *page = *page;
-    }
-  }
+  // The kernel tells of a page that it could not write once and then takes it for clean: all are written again.
+  if (sync_failed_) AUTOLOCO_RETURN_IF_ERROR(Write(0, bytes()));
   sync_failed_ = fsync(descriptor_) != 0;
   if (sync_failed_) return FileError("fsync", path_, errno);
   return absl::OkStatus();
-}
-
-void SpoolFile::Seal() {
-  path_.clear();
-  mprotect(data_, size_, PROT_READ);
 }
 
 absl::StatusOr<std::unique_ptr<Spool>> Spool::Open(const std::string& folder) {
@@ -118,16 +110,14 @@ absl::StatusOr<std::unique_ptr<SpoolFile>> Spool::Create(std::uint64_t bytes) {
   const int descriptor = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (descriptor < 0) return FileError("take room for a delta in", folder_, errno);
   const int full = posix_fallocate(descriptor, 0, static_cast<off_t>(bytes));
-  void* data = MAP_FAILED;
-  if (full == 0) data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
-  if (data == MAP_FAILED) {
-    const int error = full != 0 ? full : errno;
-    close(descriptor);
-    unlink(path.c_str());
-    // A limit on the size of files is as good as a full disk.
-    return FileError("take room for a delta in", folder_, error == EFBIG ? ENOSPC : error);
-  }
-  return std::unique_ptr<SpoolFile>(new SpoolFile(path, descriptor, static_cast<std::byte*>(data), bytes));
+  // A limit on the size of files is as good as a full disk.
+  absl::Status status;
+  if (full != 0) status = FileError("take room for a delta in", folder_, full == EFBIG ? ENOSPC : full);
+  absl::StatusOr<MemoryMap> map = status.ok() ? MemoryMap::Open(path) : status;
+  if (map.ok()) return std::unique_ptr<SpoolFile>(new SpoolFile(path, descriptor, *std::move(map)));
+  close(descriptor);
+  unlink(path.c_str());
+  return map.status();
 }
 
 absl::Status Spool::Accept(std::span<const Acceptance> files) {
@@ -151,7 +141,7 @@ absl::Status Spool::Publish(const Acceptance& acceptance) {
   const std::string path = PathOf(acceptance.key);
   if (rename(file.path_.c_str(), path.c_str()) != 0)
     return FileError(absl::StrCat("rename ", file.path_, " to"), path, errno);
-  file.Seal();
+  file.path_.clear();
   return absl::OkStatus();
 }
 

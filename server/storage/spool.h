@@ -4,7 +4,9 @@
 //   spool/0000000012/dc1#3-0               the delta of worker dc1, incarnation 3, for round 12, fragment 0
 //
 // A file gets its second name by a rename, after its bytes are on the disk: under that name it is whole. Room is taken
-// before the first byte comes, so a full disk is an error there and never a signal when a mapped page is written.
+// before the first byte comes, so a full disk is an error there. Bytes are written through the file and read through a
+// mapping that is never written to: the disk takes pages of such a mapping without a fault or a flush of address
+// translations for each.
 #ifndef AUTOLOCO_SERVER_STORAGE_SPOOL_H_
 #define AUTOLOCO_SERVER_STORAGE_SPOOL_H_
 
@@ -25,8 +27,8 @@
 
 namespace autoloco::server {
 
-// One payload: memory that is a file. The bytes stay readable for as long as it lives, whatever becomes of the file.
-// One thread at a time.
+// One payload: a file, and its bytes as memory. They stay readable for as long as it lives, whatever becomes of the
+// file. One thread at a time, but for Write.
 class SpoolFile {
  public:
   // Removes the file unless it was accepted.
@@ -34,25 +36,25 @@ class SpoolFile {
   SpoolFile(const SpoolFile&) = delete;
   SpoolFile& operator=(const SpoolFile&) = delete;
 
-  // Read-only once it was accepted: writing then is a fault.
-  std::span<std::byte> bytes() { return {data_, size_}; }
-  std::span<const std::byte> bytes() const { return {data_, size_}; }
+  std::span<const std::byte> bytes() const { return map_.bytes(); }
+
+  // Puts `bytes` at `offset`; threads may write different places at once. Errors as FileError.
+  // REQUIRES: it lies inside, and the file was not accepted.
+  absl::Status Write(std::uint64_t offset, std::span<const std::byte> bytes);
 
   // The disk begins to write what is there; Accept waits for the rest. Returns at once; what goes wrong Accept says.
   void StartWriting();
 
  private:
   friend class Spool;
-  SpoolFile(std::string path, int descriptor, std::byte* data, std::size_t size)
-      : path_(std::move(path)), descriptor_(descriptor), data_(data), size_(size) {}
+  SpoolFile(std::string path, int descriptor, MemoryMap map)
+      : path_(std::move(path)), descriptor_(descriptor), map_(std::move(map)) {}
   // Puts the bytes on the disk; whoever fails may try again.
   absl::Status Sync();
-  void Seal();
 
   std::string path_;  // empty: accepted
-  int descriptor_ = -1;
-  std::byte* const data_;
-  const std::size_t size_;
+  const int descriptor_;
+  const MemoryMap map_;
   bool sync_failed_ = false;
 };
 

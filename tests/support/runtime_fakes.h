@@ -175,7 +175,10 @@ class CountingMemory final : public PayloadMemory {
  public:
   CountingMemory(std::unique_ptr<PayloadMemory> memory, std::atomic<int>* arrivals)
       : memory_(std::move(memory)), arrivals_(arrivals) {}
-  std::span<std::byte> bytes() override { return memory_->bytes(); }
+  std::span<const std::byte> bytes() const override { return memory_->bytes(); }
+  absl::Status Write(std::uint64_t offset, std::span<const std::byte> bytes) override {
+    return memory_->Write(offset, bytes);
+  }
   void Arrived() override { ++*arrivals_; }
 
  private:

@@ -3,7 +3,6 @@
 #ifndef AUTOLOCO_TESTS_SUPPORT_STORED_RUN_H_
 #define AUTOLOCO_TESTS_SUPPORT_STORED_RUN_H_
 
-#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
@@ -107,7 +106,7 @@ class StoredRun {
     const std::string& bytes = payloads->back();
     auto file = spool->Create(bytes.size());
     EXPECT_TRUE(file.ok()) << file.status();
-    std::memcpy((*file)->bytes().data(), bytes.data(), bytes.size());
+    EXPECT_TRUE((*file)->Write(0, std::as_bytes(std::span<const char>(bytes))).ok());
     const Spool::Acceptance acceptance = {{{worker, incarnation}, round, 0}, file->get()};
     EXPECT_TRUE(spool->Accept({&acceptance, 1}).ok());
     return Digest128(std::as_bytes(std::span<const char>(bytes)));

@@ -30,42 +30,63 @@ namespace {
 constexpr std::uint64_t kWholeBlocksMin = 4;
 constexpr std::uint64_t kBroadcastBlocksMin = 64;
 
-// One pull, over one stream or several.
+bool IsSameTransfer(const PullPlan& a, const PullPlan& b) {
+  return a.form == b.form && (a.form == PullForm::kLive || a.version == b.version);
+}
+
+// One pull, over one stream or several, which all ask at once. What the first header to come says is transferred: a
+// stream that is told of something else, since a commit came in between, asks for its blocks of that.
 class PullStreams {
  public:
   // All borrowed.
   PullStreams(const std::vector<std::shared_ptr<grpc::Channel>>& channels, absl::string_view worker, const PullJob& job,
               Transfer* transfer)
-      : channels_(channels), worker_(worker), job_(job), transfer_(transfer), request_(Request()) {}
+      : channels_(channels),
+        worker_(worker),
+        job_(job),
+        transfer_(transfer),
+        held_(job.base->held()),
+        request_(Request()) {}
 
   // Returns when all streams are over. OK: all that was asked for has come.
   absl::Status Run() {
     const std::vector<PullAsk> asks = Asks();
-    shares_.assign(asks.begin() + 1, asks.end());
-    const absl::Status lead = Stream(0, asks.front());
-    for (std::thread& other : others_) other.join();
+    std::vector<std::thread> others;
+    for (std::size_t i = 1; i < asks.size(); ++i) {
+      others.emplace_back(
+          [this, channel = channels_[i % channels_.size()].get(), ask = asks[i]] { Stream(channel, ask); });
+    }
+    Stream(channels_.front().get(), asks.front());
+    for (std::thread& other : others) other.join();
     MutexLock lock(&mutex_);
-    return transfer_->Finish(failure_.ok() ? lead : failure_);
+    return transfer_->Finish(failure_);
   }
 
-  // Of the first header; none: it has not come, or does not fit.
-  const std::optional<PullPlan>& plan() const { return plan_; }
-  // Whether blocks were to come into the base.
-  bool began() const { return began_; }
+  // What is transferred; none: no header has come that fits. There after a Run that was OK.
+  std::optional<PullPlan> plan() {
+    MutexLock lock(&mutex_);
+    return plan_;
+  }
 
  private:
+  // What came on one call.
+  struct Received {
+    bool header = false;
+    bool other_transfer = false;   // the header was of another one than this pull's
+    std::optional<PullSink> sink;  // where blocks were to come
+  };
+
   v1::PullRequest Request() const {
     v1::PullRequest request;
     *request.mutable_identity() = ToProto(job_.identity, worker_);
-    const BaseBuffer::Held& held = job_.base->held();
-    request.set_held_version(held.version.value_or(0));
-    request.set_held_digest(held.digest);
-    request.set_held_mixed(held.mixed);
+    request.set_held_version(held_.version.value_or(0));
+    request.set_held_digest(held_.digest);
+    request.set_held_mixed(held_.mixed);
     request.set_header_only(job_.probe);
     return request;
   }
 
-  // What the streams ask for, the first one first.
+  // What the streams ask for.
   std::vector<PullAsk> Asks() const {
     const std::uint64_t blocks = job_.base->block_count();
     if (job_.probe) return {{.form = std::nullopt, .end_block = blocks}};
@@ -75,7 +96,7 @@ class PullStreams {
       common = {.form = unfinished->form, .version = unfinished->version};
       missing = job_.base->MissingBlocks();
     }
-    const bool whole = !job_.base->held().version || job_.broadcast == Codec::kFp32;
+    const bool whole = !held_.version || job_.broadcast == Codec::kFp32;
     std::vector<PullAsk> asks;
     for (const ByteRange& range :
          SplitRanges(missing, channels_.size(), whole ? kWholeBlocksMin : kBroadcastBlocksMin)) {
@@ -84,20 +105,21 @@ class PullStreams {
     return asks;
   }
 
-  // One stream, from its request to its end; then the first failure ends the others.
-  absl::Status Stream(std::size_t index, const PullAsk& ask) {
-    absl::Status status = Call(index, ask);
-    if (!status.ok()) {
-      {
-        MutexLock lock(&mutex_);
-        if (failure_.ok()) failure_ = status;
-      }
-      transfer_->StopCalls();
+  // One stream, from its request to its end; the first failure ends the others.
+  void Stream(grpc::Channel* channel, const PullAsk& ask) {
+    std::optional<PullAsk> next = ask;
+    absl::Status status;
+    while (status.ok() && next) status = Call(channel, *std::exchange(next, std::nullopt), &next);
+    if (status.ok()) return;
+    {
+      MutexLock lock(&mutex_);
+      if (failure_.ok()) failure_ = status;
     }
-    return status;
+    transfer_->StopCalls();
   }
 
-  absl::Status Call(std::size_t index, const PullAsk& ask) {
+  // `next`: what has to be asked for after this, if anything.
+  absl::Status Call(grpc::Channel* channel, const PullAsk& ask, std::optional<PullAsk>* next) {
     grpc::ClientContext context;
     AUTOLOCO_RETURN_IF_ERROR(transfer_->Begin(&context));
     v1::PullRequest request = request_;
@@ -106,20 +128,24 @@ class PullStreams {
     if (ask.form) request.mutable_part()->set_version(ask.version);
     if (ask.form || !all) request.mutable_part()->set_first_block(ask.first_block);
     if (!all) request.mutable_part()->set_block_count(ask.end_block - ask.first_block);
-    const auto reader = StartPull(channels_[index % channels_.size()].get(), &context, request);
-    std::optional<PullSink> sink;
-    absl::Status read = ReadAll(reader.get(), index, ask, &sink);
-    if (!read.ok()) context.TryCancel();
+    const auto reader = StartPull(channel, &context, request);
+    Received received;
+    const absl::Status read = ReadAll(reader.get(), ask, &received);
+    if (!read.ok() || received.other_transfer) context.TryCancel();
     const absl::Status status = FromGrpcStatus(reader->Finish());
     transfer_->End(&context);
-    AUTOLOCO_RETURN_IF_ERROR(read.ok() ? status : read);
-    if (sink) return sink->CheckWhole();
-    return index == 0 && plan_ ? absl::OkStatus() : absl::DataLossError("pull: it ended without a header");
+    AUTOLOCO_RETURN_IF_ERROR(read);
+    if (received.other_transfer) {
+      *next = SameBlocksOfThisTransfer(ask);
+      return absl::OkStatus();
+    }
+    AUTOLOCO_RETURN_IF_ERROR(status);
+    if (received.sink) return received.sink->CheckWhole();
+    return received.header ? absl::OkStatus() : absl::DataLossError("pull: it ended without a header");
   }
 
   // OK with whatever came before the stream ended: its status tells why it did.
-  absl::Status ReadAll(grpc::ClientReader<grpc::ByteBuffer>* reader, std::size_t index, const PullAsk& ask,
-                       std::optional<PullSink>* sink) {
+  absl::Status ReadAll(grpc::ClientReader<grpc::ByteBuffer>* reader, const PullAsk& ask, Received* received) {
     grpc::ByteBuffer buffer;
     ReceivedBulk message;
     if (!reader->Read(&buffer)) return absl::OkStatus();
@@ -127,14 +153,16 @@ class PullStreams {
     if (message.fields().kind != BulkKind::kHeader) return absl::DataLossError("pull: want a header first");
     v1::PullHeader header;
     AUTOLOCO_RETURN_IF_ERROR(message.ParseHeader(&header));
-    AUTOLOCO_ASSIGN_OR_RETURN(const PullPlan plan, ReadPullHeader(header, job_, ask));
-    if (index == 0) Lead(plan);
-    if (began_) sink->emplace(plan, job_.base);
+    AUTOLOCO_ASSIGN_OR_RETURN(const PullPlan plan, ReadPullHeader(header, job_, held_, ask));
+    received->header = true;
+    received->other_transfer = !Join(plan);
+    if (received->other_transfer) return absl::OkStatus();
+    if (BringsBlocks(plan)) received->sink.emplace(plan, job_.base);
     while (reader->Read(&buffer)) {
       AUTOLOCO_RETURN_IF_ERROR(Parse(&buffer, &message));
-      if (!*sink) return absl::DataLossError("pull: more than a header");
+      if (!received->sink) return absl::DataLossError("pull: more than a header");
       transfer_->Moved(message.fields().data_bytes);
-      AUTOLOCO_RETURN_IF_ERROR((*sink)->Take(message.fields()));
+      AUTOLOCO_RETURN_IF_ERROR(received->sink->Take(message.fields()));
     }
     return absl::OkStatus();
   }
@@ -144,43 +172,44 @@ class PullStreams {
     return status.ok() ? status : absl::DataLossError(absl::StrCat("pull: ", status.message()));
   }
 
-  // The first stream's header has come: the transfer begins, and the others ask for their shares.
-  void Lead(const PullPlan& plan) {
+  bool BringsBlocks(const PullPlan& plan) const { return !job_.probe && plan.form != PullForm::kNothing; }
+
+  // A stream's header has come: the transfer begins with the first one. False: it is of another transfer.
+  bool Join(const PullPlan& plan) {
+    MutexLock lock(&mutex_);
+    if (plan_) return IsSameTransfer(*plan_, plan);
     plan_ = plan;
-    if (job_.probe || plan.form == PullForm::kNothing) return;
-    began_ = true;
-    job_.base->Begin(plan.form, plan.version);
-    for (std::size_t i = 0; i < shares_.size(); ++i) {
-      PullAsk ask = shares_[i];
-      ask.form = plan.form;
-      ask.version = plan.version;
-      others_.emplace_back([this, i, ask] { Stream(i + 1, ask).IgnoreError(); });
-    }
+    if (BringsBlocks(plan)) job_.base->Begin(plan.form, plan.version);
+    return true;
+  }
+
+  // None where no blocks are wanted: what is held is current by the first header.
+  std::optional<PullAsk> SameBlocksOfThisTransfer(const PullAsk& ask) {
+    const PullPlan transfer = *plan();
+    if (!BringsBlocks(transfer)) return std::nullopt;
+    return PullAsk{transfer.form, transfer.version, ask.first_block, ask.end_block};
   }
 
   const std::vector<std::shared_ptr<grpc::Channel>>& channels_;
   const absl::string_view worker_;
   const PullJob& job_;
   Transfer* const transfer_;
+  const BaseBuffer::Held held_;    // when the pull began
   const v1::PullRequest request_;  // without a part
 
-  // Of the first stream's thread, and constant once the others run.
-  std::vector<PullAsk> shares_;  // of the others
-  std::optional<PullPlan> plan_;
-  bool began_ = false;
-  std::vector<std::thread> others_;
-
   Mutex mutex_;
-  absl::Status failure_ ABSL_GUARDED_BY(mutex_);  // the first
+  std::optional<PullPlan> plan_ ABSL_GUARDED_BY(mutex_);  // of the first header that came
+  absl::Status failure_ ABSL_GUARDED_BY(mutex_);          // the first
 };
 
 // The pull is over: what the base holds now.
-absl::Status Conclude(const PullJob& job, const PullStreams& streams, const absl::Status& status, PullEnded* ended) {
+absl::Status Conclude(const PullJob& job, const std::optional<PullPlan>& transfer, const absl::Status& status,
+                      PullEnded* ended) {
   const bool asked_for_rest = !job.probe && job.base->unfinished().has_value();
-  if (!job.probe && streams.began()) job.base->End();
+  if (!job.probe && transfer && transfer->form != PullForm::kNothing) job.base->End();
   if (asked_for_rest && absl::IsAborted(status)) job.base->Abandon();
   AUTOLOCO_RETURN_IF_ERROR(status);
-  const PullPlan& plan = *streams.plan();
+  const PullPlan& plan = *transfer;
   ended->form = plan.form;
   ended->version = plan.version;
   ended->digest = plan.view_digest;
@@ -208,7 +237,7 @@ PullEnded RunPull(const std::vector<std::shared_ptr<grpc::Channel>>& channels, a
   PullEnded ended{.ticket = job.ticket, .status = absl::OkStatus(), .probe = job.probe};
   PullStreams streams(channels, worker, job, transfer);
   const absl::Status status = streams.Run();
-  ended.status = Conclude(job, streams, status, &ended);
+  ended.status = Conclude(job, streams.plan(), status, &ended);
   return ended;
 }
 

@@ -18,9 +18,9 @@ namespace autoloco::worker {
 // each checked. Blocks until it is over. What an earlier pull has begun and not finished is asked for first. Of the
 // payload no more than one block a stream is held, whatever the header says.
 //
-// `channels`: at least one. A large payload comes over all of them: the first stream asks for its share of whatever the
-// server decides on, and once its header has come the others ask for theirs. When one fails they all end; what came
-// stays. Errors besides the server's:
+// `channels`: at least one. A large payload comes over all of them: each stream asks at once for its share of whatever
+// the server decides on, and takes part in what the first header says. When one fails they all end; what came stays.
+// Errors besides the server's:
 //   ABORTED              the server does not have the rest of an unfinished transfer: the next pull begins anew
 //   FAILED_PRECONDITION  another layout
 //   DATA_LOSS            a header that does not fit what was asked, bytes out of order, too few or too many, a damaged

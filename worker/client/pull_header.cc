@@ -17,8 +17,8 @@ absl::Status Refuse(const v1::PullHeader& header, const Parts&... parts) {
 }
 
 // Whether the form follows from what is held.
-absl::Status CheckForm(const v1::PullHeader& header, const PullPlan& plan, const PullJob& job) {
-  const BaseBuffer::Held& held = job.base->held();
+absl::Status CheckForm(const v1::PullHeader& header, const PullPlan& plan, const PullJob& job,
+                       const BaseBuffer::Held& held) {
   switch (plan.form) {
     case PullForm::kNothing:
       if (held.digest.empty() || held.version != plan.version || held.digest != plan.view_digest) {
@@ -52,7 +52,8 @@ absl::Status CheckSize(const v1::PullHeader& header, const PullPlan& plan, const
 
 }  // namespace
 
-absl::StatusOr<PullPlan> ReadPullHeader(const v1::PullHeader& header, const PullJob& job, const PullAsk& ask) {
+absl::StatusOr<PullPlan> ReadPullHeader(const v1::PullHeader& header, const PullJob& job, const BaseBuffer::Held& held,
+                                        const PullAsk& ask) {
   if (header.layout_hash() != job.layout_hash) {
     return absl::FailedPreconditionError(absl::StrCat("layout of version ", header.version(), ": want hash ",
                                                       job.layout_hash, ", the server has ", header.layout_hash()));
@@ -68,7 +69,7 @@ absl::StatusOr<PullPlan> ReadPullHeader(const v1::PullHeader& header, const Pull
                 .end_block = ask.end_block};
   const bool same = ask.form == plan.form && (plan.form == PullForm::kLive || ask.version == plan.version);
   if (ask.form && !same) return Refuse(header, "the rest of another transfer than the one that was asked for");
-  AUTOLOCO_RETURN_IF_ERROR(CheckForm(header, plan, job));
+  AUTOLOCO_RETURN_IF_ERROR(CheckForm(header, plan, job, held));
   if (job.probe || plan.form == PullForm::kNothing) return plan;
   if (header.first_block() != plan.first_block ||
       (header.block_count() != 0 && header.block_count() != plan.end_block - plan.first_block)) {

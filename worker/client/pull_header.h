@@ -34,9 +34,10 @@ struct PullPlan {
   std::uint64_t end_block = 0;
 };
 
-// FAILED_PRECONDITION: another layout. DATA_LOSS: the rest does not fit the base, the run's coding of broadcasts or
-// what was asked for.
-absl::StatusOr<PullPlan> ReadPullHeader(const v1::PullHeader& header, const PullJob& job, const PullAsk& ask);
+// `held`: by the base when the pull began. FAILED_PRECONDITION: another layout. DATA_LOSS: the rest does not fit that,
+// the run's coding of broadcasts or what was asked for.
+absl::StatusOr<PullPlan> ReadPullHeader(const v1::PullHeader& header, const PullJob& job, const BaseBuffer::Held& held,
+                                        const PullAsk& ask);
 
 }  // namespace autoloco::worker
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <ostream>
 #include <vector>
 
@@ -68,6 +69,9 @@ TEST(ByteRangesTest, EqualsTheNaiveSet) {
         for (std::uint64_t i = part.first; i < part.end(); ++i) found[i] = true;
       }
       ASSERT_EQ(found, added);
+      const ByteRange gone{random.Bits(draws++) % kSize, random.Bits(draws++) % 8};
+      ranges.Remove(gone);
+      for (std::uint64_t i = gone.first; i < std::min(gone.end(), kSize); ++i) flags[i] = false;
       std::vector<bool> there(kSize, true);
       for (const ByteRange& part : ranges.Missing(kSize, kSize)) {
         for (std::uint64_t i = part.first; i < part.end(); ++i) there[i] = false;

@@ -144,6 +144,19 @@ TEST_F(LossyPulls, OtherValuesThanTheServersAreCountedAndReplaced) {
   EXPECT_EQ(script_.Decided(Reason::kViewMismatch), 1);
 }
 
+TEST_F(LossyPulls, AMismatchIsCountedOnceForAllStreamsOfAPull) {
+  RunRounds(2);
+  for (const std::uint64_t first : {2, 0, 4}) {
+    script_.Say(PullOpened{.ticket = ++ticket_,
+                           .sender = script_.SenderOf("a"),
+                           .held_version = 1,
+                           .held_digest = "other",
+                           .part = {.first_block = first, .block_count = 2}});
+    ExpectServed(PullForm::kLive, 2, "");
+  }
+  EXPECT_EQ(script_.Decided(Reason::kViewMismatch), 1);
+}
+
 TEST_F(LossyPulls, WhatWasReadInTheMiddleOfACommitWaitsForItsEnd) {
   RunRounds(1);
   CloseRound();

@@ -66,7 +66,7 @@ TEST_F(CallTableTest, AnswersPushStatus) {
 TEST_F(CallTableTest, OfAPushThatIsNotKnownItTellsWhatIsMissing) {
   const PushKey key{{"w", 1}, 4, 0};
   ASSERT_TRUE(payloads_.Admit(9, {key, "digest", 10}).ok());
-  payloads_.Find(9)->Put(2, "abc");
+  ASSERT_TRUE(payloads_.Find(9)->Put(2, "abc").ok());
   payloads_.SetAside(9, kStart);
   FakePushStatusCall unknown;
   FakePushStatusCall known;

@@ -22,7 +22,7 @@ constexpr std::size_t kValues = 70000;
 std::shared_ptr<Payload> Deliver(const std::vector<float>& delta) {
   const std::string bytes = EncodeVector(delta, Codec::kFp32, 1);
   std::shared_ptr<Payload> payload = *Payload::Allocate(bytes.size());
-  payload->Put(0, bytes);
+  EXPECT_TRUE(payload->Put(0, bytes).ok());
   return payload;
 }
 
@@ -149,7 +149,7 @@ TEST_F(CommitRunnerDeathTest, DamagedPayloadsEndTheProcessWithOneLine) {
   std::string bytes = EncodeVector(std::vector<float>(kValues, 1.0F), Codec::kFp32, 1);
   bytes.back() ^= 1;
   const std::shared_ptr<Payload> payload = *Payload::Allocate(bytes.size());
-  payload->Put(0, bytes);
+  ASSERT_TRUE(payload->Put(0, bytes).ok());
   EXPECT_DEATH(
       {
         runner_.Commit({4, {{payload, "a", 1.0}}});

@@ -45,7 +45,7 @@ TEST_F(EffectRunnerTest, PayloadsAreDroppedWhenTheirCommitIsDone) {
   const PushKey next{{"w", 1}, 4, 0};
   const auto payload = payloads_.Admit(7, {key, "digest", bytes.size()});
   ASSERT_TRUE(payload.ok());
-  (*payload)->Put(0, bytes);
+  EXPECT_TRUE((*payload)->Put(0, bytes).ok());
   payloads_.Keep(7, key);
   ASSERT_TRUE(payloads_.Admit(8, {next, "digest", 10}).ok());
   payloads_.Keep(8, next);

@@ -20,7 +20,7 @@ class PayloadStoreTest : public ::testing::Test {
   // A push that broke after one byte.
   void SetAside(Ticket ticket, const AnnouncedPayload& announced, Instant when) {
     ASSERT_TRUE(store_.Admit(ticket, announced).ok());
-    store_.Find(ticket)->Put(0, "x");
+    EXPECT_TRUE(store_.Find(ticket)->Put(0, "x").ok());
     store_.SetAside(ticket, when);
   }
 

@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cstddef>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <thread>
 #include <utility>
@@ -26,13 +29,13 @@ absl::Status Take(PayloadPart* part, std::uint64_t offset, absl::string_view tex
 
 TEST(PayloadTest, PiecesInAnyOrderMakeTheWhole) {
   const std::shared_ptr<Payload> payload = TenBytes();
-  payload->Put(8, "ij");
+  EXPECT_TRUE(payload->Put(8, "ij").ok());
   const std::vector<absl::string_view> pieces = {"ab", "", "cde", "f"};
-  payload->Put(0, pieces);
+  EXPECT_TRUE(payload->Put(0, pieces).ok());
   EXPECT_EQ(payload->received(), 8);
   EXPECT_FALSE(payload->whole());
   EXPECT_EQ(payload->Missing(4), (std::vector<ByteRange>{{6, 2}}));
-  payload->Put(6, "gh");
+  EXPECT_TRUE(payload->Put(6, "gh").ok());
   EXPECT_TRUE(payload->whole());
   EXPECT_EQ(TextOf(*payload), "abcdefghij");
   EXPECT_TRUE(payload->Missing(4).empty());
@@ -40,11 +43,41 @@ TEST(PayloadTest, PiecesInAnyOrderMakeTheWhole) {
 
 TEST(PayloadTest, WhatComesAgainIsPassedOver) {
   const std::shared_ptr<Payload> payload = TenBytes();
-  payload->Put(2, "cd");
+  EXPECT_TRUE(payload->Put(2, "cd").ok());
   const std::vector<absl::string_view> pieces = {"ABCDE", "FGHIJ"};
-  payload->Put(0, pieces);
+  EXPECT_TRUE(payload->Put(0, pieces).ok());
   EXPECT_EQ(payload->received(), 10);
   EXPECT_EQ(TextOf(*payload), "ABcdEFGHIJ");
+}
+
+// Refuses what reaches over `limit`, as a bad disk does.
+class BrokenMemory final : public PayloadMemory {
+ public:
+  std::span<const std::byte> bytes() const override { return bytes_; }
+  absl::Status Write(std::uint64_t offset, std::span<const std::byte> bytes) override {
+    if (offset + bytes.size() > limit) return absl::UnavailableError("bad disk");
+    std::memcpy(bytes_.data() + offset, bytes.data(), bytes.size());
+    return absl::OkStatus();
+  }
+
+  std::size_t limit = 4;
+
+ private:
+  std::array<std::byte, 10> bytes_ = {};
+};
+
+TEST(PayloadTest, WhatCannotBeWrittenIsMissingStill) {
+  auto memory = std::make_unique<BrokenMemory>();
+  BrokenMemory* const disk = memory.get();
+  Payload payload(std::move(memory));
+  EXPECT_TRUE(payload.Put(2, "cd").ok());
+  EXPECT_EQ(payload.Put(0, "abcdef").code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(payload.received(), 2);
+  EXPECT_EQ(payload.Missing(4), (std::vector<ByteRange>{{0, 2}, {4, 6}}));
+  disk->limit = 10;
+  EXPECT_TRUE(payload.Put(0, "abcdefghij").ok());
+  EXPECT_TRUE(payload.whole());
+  EXPECT_EQ(TextOf(payload), "abcdefghij");
 }
 
 TEST(PayloadTest, AWholeOneLacksNothing) {
@@ -59,7 +92,9 @@ TEST(PayloadTest, StreamsFillItSideBySide) {
   for (std::size_t i = 0; i < kSize; ++i) text[i] = static_cast<char>(i % 251);
   const std::shared_ptr<Payload> payload = *Payload::Allocate(kSize);
   const auto fill = [&](std::size_t from) {  // overlapping: every byte comes twice
-    for (std::size_t at = from; at < kSize; at += 1000) payload->Put(at, text.substr(at, 500));
+    for (std::size_t at = from; at < kSize; at += 1000) {
+      if (!payload->Put(at, text.substr(at, 500)).ok()) return;
+    }
   };
   std::vector<std::thread> threads;
   for (const std::size_t from : {0, 250, 500, 750}) threads.emplace_back(fill, from);

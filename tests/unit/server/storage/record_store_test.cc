@@ -29,7 +29,7 @@ class RecordStoreTest : public ::testing::Test {
   }
   std::shared_ptr<Payload> Filled(const std::string& text) {
     auto payload = std::make_shared<Payload>(*store_->Reserve(text.size()));
-    payload->Put(0, text);
+    EXPECT_TRUE(payload->Put(0, text).ok());
     return payload;
   }
   static RecordBatch Batch(std::uint64_t sequence) {

@@ -39,7 +39,7 @@ class SpoolTest : public ::testing::Test {
   std::unique_ptr<SpoolFile> Filled(const std::string& text) {
     auto file = spool_->Create(text.size());
     EXPECT_TRUE(file.ok()) << file.status();
-    std::memcpy((*file)->bytes().data(), text.data(), text.size());
+    EXPECT_TRUE((*file)->Write(0, std::as_bytes(std::span<const char>(text))).ok());
     return *std::move(file);
   }
   absl::Status Accept(const PushKey& key, SpoolFile* file) {

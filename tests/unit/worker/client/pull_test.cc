@@ -53,7 +53,8 @@ class PullTest : public ::testing::Test {
     service_.on_pull = [this](grpc::ServerContext* context, const v1::PullRequest& request,
                               grpc::ServerWriter<v1::PullReply>* writer) {
       requests_.push_back(request);
-      return answer_(context, request, writer);
+      const auto answer = answer_;  // it may go on when the client has ended its call, and the test has set the next
+      return answer(context, request, writer);
     };
   }
 
