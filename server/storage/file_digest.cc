@@ -20,7 +20,7 @@ constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
 }  // namespace
 
 absl::StatusOr<FileDigest> DigestFile(const std::string& path) {
-  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // nothing that is no file holds it up
   if (descriptor < 0) return FileError("open", path, errno);
   const absl::Cleanup closing = [descriptor] { close(descriptor); };
   FileDigest result;
