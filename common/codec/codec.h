@@ -28,7 +28,7 @@ inline bool IsQuantized(Codec codec) { return codec >= Codec::kInt8 && codec <= 
 
 inline constexpr double kStepMin = 0.05;  // 127 symbols reach 6.35 RMS
 inline constexpr double kStepMax = 4;
-inline constexpr double kStepDefault = 1.5;  // no visible loss with error feedback
+inline constexpr double kStepDefault = 1.5;  // 1.6 bits a Gaussian value at 7.3 dB
 
 // What a writer needs to know. Plain values; equal codings give equal bytes.
 struct Coding {
