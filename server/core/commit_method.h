@@ -15,7 +15,7 @@ struct BroadcastMethod {
   static constexpr std::uint8_t kLosslessCodec = 1;
 
   std::uint8_t codec = kLosslessCodec;  // common/codec's number, as on the wire
-  double step = 1.5;                    // of the quantizer, in units of a block's RMS
+  double step = 1.5;                    // of the quantizer, in units of the RMS of 4,096 values
   std::int32_t zstd_level = 1;
 
   // The parameters are the view then, and a new version is sent whole.

@@ -104,8 +104,11 @@ class Pass {
     if (!result.error.ok()) return;
     if (buffers_.block_guard != nullptr) buffers_.block_guard->BeforeChange(block);
     float* const view = buffers_.view.empty() ? nullptr : buffers_.view.data() + begin;
-    result.sums = kernels_.Apply(
-        scalars_, {scratch.sum.data(), buffers_.momentum.data() + begin, buffers_.params.data() + begin, view, n});
+    const StepBlock values = {scratch.sum.data(), buffers_.momentum.data() + begin, buffers_.params.data() + begin, view,
+                              n};
+    StepScalars scalars = scalars_;
+    if (view != nullptr) kernels_.remove_echo(std::exchange(scalars.mean_factor, 1.0F), values);
+    result.sums = kernels_.Apply(scalars, values);
     if (!broadcast_) return;
     // A run that diverged has nothing to send; the statistics say it.
     if (std::isfinite(result.sums.params)) Broadcast(block, n, view, &scratch);

@@ -7,6 +7,16 @@
 //   broadcast             e encoded (common/codec)     what does not fit stays in theta - view for the next round
 //   view                  view + decoded broadcast     fp32, rounded: the operation every worker does
 //
+// Workers start from the view, which is theta + e, where e is what quantizing the broadcast before has left. An interval
+// pulls a part of e back, so that their deltas bring it home as if it were progress, and the momentum repeats it
+// 1 / (1 - mu) times: rounding would enter the parameters by this door. Their common part of it, the echo, is taken out
+// before the step, for each range of 4,096 values:
+//
+//   D = D - c e     c = min(max(sum of D e / sum of e^2, 0), 1), in fp64, rounded once; e = view - theta as before the step
+//
+// D without echo does not know e, so c is the least-squares estimate of the part pulled back. tests/bench/learning has
+// what that is worth.
+//
 // With the lossless codec (fp32) the parameters are the view: no third vector, and what is sent is theta itself.
 //
 // A block is read, decoded, combined, stepped, coded and digested on one thread before the next one is touched; no

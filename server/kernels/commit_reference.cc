@@ -14,7 +14,8 @@ namespace autoloco::server {
 absl::StatusOr<CommitResult> CommitReference(const CommitInputs& inputs, const CommitBuffers& buffers) {
   CommitResult result;
   AUTOLOCO_ASSIGN_OR_RETURN(result.statistics, ApplyOuterStepReference(inputs.contributions, inputs.coefficients,
-                                                                       buffers.params, buffers.momentum));
+                                                                       buffers.params, buffers.momentum,
+                                                                       buffers.view));
   std::vector<float> sent(buffers.params.begin(), buffers.params.end());
   for (std::size_t i = 0; i < buffers.view.size(); ++i) sent[i] = buffers.params[i] - buffers.view[i];
   AUTOLOCO_ASSIGN_OR_RETURN(const std::string payload, EncodeVector(sent, *inputs.broadcast, &result.coding));

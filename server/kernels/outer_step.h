@@ -64,7 +64,7 @@ struct OuterCoefficients {
 // What the commit saw. Sums of squares in fp64, in an order that depends on the number of values alone.
 struct OuterStepStatistics {
   std::vector<double> delta_squared_norms;  // |d_i|^2, in the order of the contributions
-  double mean_delta_squared_norm = 0;       // |D|^2
+  double mean_delta_squared_norm = 0;       // |D|^2, less its echo where there is a view
   double momentum_squared_norm = 0;         // |b|^2 after the step
   double params_squared_norm = 0;           // |theta|^2 after the step
   bool finite = true;                       // no value of momentum and parameters is NaN or infinite after the step

@@ -1,10 +1,12 @@
 #include "server/kernels/outer_step_reference.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "server/kernels/step_kernels.h"
 
 namespace autoloco::server {
 namespace {
@@ -47,11 +49,33 @@ float Mean(std::span<const Contribution> contributions, bool uniform, const std:
   return sum;
 }
 
+// D less its echo. Ranges are counted from the beginning of a block, which is a multiple of their length.
+void RemoveEcho(std::span<const float> params, std::span<const float> view, std::span<float> combined) {
+  for (std::size_t begin = 0; begin < combined.size(); begin += kEchoRange) {
+    const std::size_t end = std::min(begin + kEchoRange, combined.size());
+    double products[kStatisticLanes] = {};
+    double squares[kStatisticLanes] = {};
+    for (std::size_t i = begin; i < end; ++i) {
+      const float e = view[i] - params[i];
+      products[i % kStatisticLanes] += static_cast<double>(combined[i]) * e;
+      squares[i % kStatisticLanes] += static_cast<double>(e) * e;
+    }
+    double product = 0;
+    double square = 0;
+    for (const double lane : products) product += lane;
+    for (const double lane : squares) square += lane;
+    if (!(product > 0 && square > 0)) continue;
+    const auto factor = static_cast<float>(std::min(product / square, 1.0));
+    for (std::size_t i = begin; i < end; ++i) combined[i] = combined[i] - factor * (view[i] - params[i]);
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<OuterStepStatistics> ApplyOuterStepReference(std::span<const Contribution> contributions,
                                                             const OuterCoefficients& coefficients,
-                                                            std::span<float> params, std::span<float> momentum) {
+                                                            std::span<float> params, std::span<float> momentum,
+                                                            std::span<const float> view) {
   AUTOLOCO_CHECK(params.size() == momentum.size());
   AUTOLOCO_RETURN_IF_ERROR(ValidateOuterStep(contributions, coefficients));
   OuterStepStatistics statistics;
@@ -64,10 +88,15 @@ absl::StatusOr<OuterStepStatistics> ApplyOuterStepReference(std::span<const Cont
   const bool uniform = HasUniformWeights(contributions);
   const auto eta = static_cast<float>(coefficients.learning_rate);
   const auto mu = static_cast<float>(coefficients.momentum);
+  std::vector<float> combined(params.size());
   for (std::size_t i = 0; i < params.size(); ++i) {
-    const float d = coefficients.combine.kind == Combining::kMean
-                        ? Mean(contributions, uniform, deltas, i)
-                        : Robust(contributions, coefficients.combine, uniform, deltas, i);
+    combined[i] = coefficients.combine.kind == Combining::kMean
+                      ? Mean(contributions, uniform, deltas, i)
+                      : Robust(contributions, coefficients.combine, uniform, deltas, i);
+  }
+  if (!view.empty()) RemoveEcho(params, view, combined);
+  for (std::size_t i = 0; i < params.size(); ++i) {
+    const float d = combined[i];
     float step = 0;
     if (coefficients.corrected) {
       const CorrectedStep& s = *coefficients.corrected;

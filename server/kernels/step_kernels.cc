@@ -3,6 +3,7 @@
 // does not fill a vector goes through the reference's own code.
 #include "server/kernels/step_kernels.h"
 
+#include <algorithm>
 #include <cstdint>
 
 #include "server/kernels/step_reference.h"
@@ -99,6 +100,45 @@ void Scale(float factor, float* values, std::size_t count) {
   for (; i < count; ++i) values[i] *= factor;
 }
 
+// One range.
+void RemoveEchoOf(float mean_factor, const StepBlock& block, std::size_t begin, std::size_t end) {
+  constexpr F32 kF32;
+  constexpr F64 kF64;
+  const auto factor = hn::Set(kF32, mean_factor);
+  const std::size_t full = begin + (end - begin) / kStatisticLanes * kStatisticLanes;
+  hn::VFromD<F64> products[kGroups];
+  Squares squares;
+  squares.Clear();
+  for (auto& product : products) product = hn::Zero(kF64);
+  for (std::size_t i = begin; i < full; i += kStatisticLanes) {
+    for (std::size_t group = 0; group < kGroups; ++group) {
+      const std::size_t at = i + group * kLanes;
+      const auto d = hn::Mul(hn::LoadU(kF32, block.sum + at), factor);
+      const auto e = hn::Sub(hn::LoadU(kF32, block.view + at), hn::LoadU(kF32, block.params + at));
+      hn::StoreU(d, kF32, block.sum + at);
+      products[group] = hn::Add(products[group], hn::Mul(hn::PromoteTo(kF64, d), hn::PromoteTo(kF64, e)));
+      squares.Add(group, e);
+    }
+  }
+  EchoLanes lanes;
+  for (std::size_t group = 0; group < kGroups; ++group) hn::StoreU(products[group], kF64, lanes.products + group * kLanes);
+  squares.Store(lanes.squares);
+  MeasureEcho(mean_factor, block, full, end, &lanes);
+  const float share = lanes.Factor();
+  const auto shares = hn::Set(kF32, share);
+  for (std::size_t i = begin; i < full; i += kLanes) {
+    const auto e = hn::Sub(hn::LoadU(kF32, block.view + i), hn::LoadU(kF32, block.params + i));
+    hn::StoreU(hn::Sub(hn::LoadU(kF32, block.sum + i), hn::Mul(shares, e)), kF32, block.sum + i);
+  }
+  SubtractEcho(share, block, full, end);
+}
+
+void RemoveEcho(float mean_factor, const StepBlock& block) {
+  for (std::size_t begin = 0; begin < block.count; begin += kEchoRange) {
+    RemoveEchoOf(mean_factor, block, begin, std::min(begin + kEchoRange, block.count));
+  }
+}
+
 StepKernels MakeKernels() {
   StepKernels kernels;
   kernels.name = hwy::TargetName(HWY_TARGET);
@@ -106,6 +146,7 @@ StepKernels MakeKernels() {
   kernels.step[1] = {&Step<StepForm::kMomentum, false>, &Step<StepForm::kMomentum, true>};
   kernels.step[2] = {&Step<StepForm::kCorrected, false>, &Step<StepForm::kCorrected, true>};
   kernels.scale = &Scale;
+  kernels.remove_echo = &RemoveEcho;
   return kernels;
 }
 

@@ -47,16 +47,23 @@ struct StepSums {
 };
 inline constexpr std::size_t kStatisticLanes = 16;
 
+// Values that share one factor of their echo (commit.h): those that share a scale of the broadcast in a full block.
+inline constexpr std::size_t kEchoRange = 4096;
+static_assert(kEchoRange % kStatisticLanes == 0);
+
 // The kernels of one instruction set. Immutable.
 struct StepKernels {
   using Step = StepSums (*)(const StepScalars& scalars, const StepBlock& block);
   using Scale = void (*)(float factor, float* values, std::size_t count);
+  using RemoveEcho = void (*)(float mean_factor, const StepBlock& block);
 
   const char* name = "";
   // By form, then without and with a view.
   std::array<std::array<Step, 2>, kStepForms> step = {};
   // values[i] = values[i] * factor.
   Scale scale = nullptr;
+  // Before the step: sum becomes D = sum * mean_factor, less its echo (commit.h). REQUIRES: a view.
+  RemoveEcho remove_echo = nullptr;
 
   StepSums Apply(const StepScalars& scalars, const StepBlock& block) const {
     return step[static_cast<std::size_t>(scalars.form)][block.view == nullptr ? 0 : 1](scalars, block);

@@ -1,5 +1,7 @@
 #include "server/kernels/step_reference.h"
 
+#include <algorithm>
+
 namespace autoloco::server {
 namespace {
 
@@ -14,6 +16,15 @@ void ScalePlainly(float factor, float* values, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) values[i] *= factor;
 }
 
+void RemoveEchoPlainly(float mean_factor, const StepBlock& block) {
+  for (std::size_t begin = 0; begin < block.count; begin += kEchoRange) {
+    const std::size_t end = std::min(begin + kEchoRange, block.count);
+    EchoLanes lanes;
+    MeasureEcho(mean_factor, block, begin, end, &lanes);
+    SubtractEcho(lanes.Factor(), block, begin, end);
+  }
+}
+
 StepKernels MakeReference() {
   StepKernels kernels;
   kernels.name = "plain";
@@ -21,6 +32,7 @@ StepKernels MakeReference() {
   kernels.step[1] = {&StepPlainly<StepForm::kMomentum, false>, &StepPlainly<StepForm::kMomentum, true>};
   kernels.step[2] = {&StepPlainly<StepForm::kCorrected, false>, &StepPlainly<StepForm::kCorrected, true>};
   kernels.scale = &ScalePlainly;
+  kernels.remove_echo = &RemoveEchoPlainly;
   return kernels;
 }
 

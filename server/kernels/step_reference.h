@@ -3,6 +3,7 @@
 #ifndef AUTOLOCO_SERVER_KERNELS_STEP_REFERENCE_H_
 #define AUTOLOCO_SERVER_KERNELS_STEP_REFERENCE_H_
 
+#include <algorithm>
 #include <cstddef>
 
 #include "server/kernels/step_kernels.h"
@@ -50,6 +51,41 @@ void StepValues(const StepScalars& s, const StepBlock& block, std::size_t begin,
     lanes->mean[i % kStatisticLanes] += Squared(d);
     lanes->momentum[i % kStatisticLanes] += Squared(b);
     lanes->params[i % kStatisticLanes] += Squared(theta);
+  }
+}
+
+// Of one range: sums of D e and of e^2 in kStatisticLanes partial sums, e = view - theta.
+struct EchoLanes {
+  double products[kStatisticLanes] = {};
+  double squares[kStatisticLanes] = {};
+
+  // The factor of the range's echo, from 0 to 1.
+  float Factor() const {
+    double product = 0;
+    double square = 0;
+    for (std::size_t lane = 0; lane < kStatisticLanes; ++lane) {
+      product += products[lane];
+      square += squares[lane];
+    }
+    return product > 0 && square > 0 ? static_cast<float>(std::min(product / square, 1.0)) : 0.0F;
+  }
+};
+
+// Both passes over the values begin .. end - 1 of one range. The first leaves D in sum.
+inline void MeasureEcho(float mean_factor, const StepBlock& block, std::size_t begin, std::size_t end,
+                        EchoLanes* lanes) {
+  for (std::size_t i = begin; i < end; ++i) {
+    const float d = block.sum[i] * mean_factor;
+    const float e = block.view[i] - block.params[i];
+    block.sum[i] = d;
+    lanes->products[i % kStatisticLanes] += static_cast<double>(d) * static_cast<double>(e);
+    lanes->squares[i % kStatisticLanes] += Squared(e);
+  }
+}
+inline void SubtractEcho(float factor, const StepBlock& block, std::size_t begin, std::size_t end) {
+  for (std::size_t i = begin; i < end; ++i) {
+    const float e = block.view[i] - block.params[i];
+    block.sum[i] = block.sum[i] - factor * e;
   }
 }
 

@@ -72,10 +72,9 @@ void PullReactor::FillChunk() {
 
 // Copied and coded here, at the pace of the worker that reads: no more than one block of the view is ever held for it.
 void PullReactor::FillLiveBlock() {
-  if (!reader_) reader_.emplace(answer_.live, answer_.live_zstd_level);
   const std::uint64_t block = answer_.first_block + blocks_sent_++;
   const auto data = std::make_shared<std::string>();
-  const Version version = reader_->Read(block, data.get());
+  const Version version = answer_.live->Read(block, data.get());
   reply_ = MakeLiveBlockMessage(block, version, *data, data);
   reply_bytes_ = data->size();
 }

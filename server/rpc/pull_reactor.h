@@ -15,13 +15,11 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <optional>
 
 #include "absl/status/statusor.h"
 #include "server/rpc/call_record.h"
 #include "server/rpc/rpc_context.h"
 #include "server/runtime/calls.h"
-#include "server/runtime/live_reader.h"
 
 namespace autoloco::server {
 
@@ -52,7 +50,6 @@ class PullReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer>, pub
   const Ticket ticket_;
   CallRecord record_;
   PullAnswer answer_;
-  std::optional<LiveReader> reader_;                         // of a live view
   std::uint64_t blocks_sent_ = 0;                            // of a live view, the write under way included
   std::uint64_t bytes_sent_ = 0;                             // of a payload, the write under way included
   std::shared_ptr<std::atomic<std::uint64_t>> bytes_moved_;  // written by the reactions only

@@ -89,6 +89,7 @@ absl::StatusOr<CommitOutcome> ApplyCommit(const CommitWork& work, ParameterStore
   outcome.params_digest = std::move(result.params_digest);
   outcome.view_digest = std::move(result.view_digest);
   outcome.stats = ToStats(result.statistics, work.deltas);
+  outcome.coding = result.coding;
   outcome.payload = std::make_shared<const EncodedPayload>(std::move(header), std::move(result.blocks));
   CrashPoint("commit_after");
   return outcome;

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/ids.h"
 #include "common/base/parallel.h"
+#include "common/codec/codec.h"
 #include "server/core/commit_method.h"
 #include "server/core/outer_schedule.h"
 #include "server/core/types.h"
@@ -37,6 +38,7 @@ struct CommitOutcome {
   std::string params_digest;  // of the next version
   std::string view_digest;    // of what every worker will hold as that version
   CommitStats stats;
+  CodingReport coding;                            // of the payload
   std::shared_ptr<const EncodedPayload> payload;  // what is sent of it
 };
 

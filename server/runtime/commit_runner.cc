@@ -49,7 +49,7 @@ void CommitRunner::RunCommit(const CommitJob& job) {
   finished.payload = std::move(outcome->payload);
   CrashPoint("snapshot_ready");
   tools_.telemetry->OnCommit(tools_.clock->Now() - start,
-                             reader_ == nullptr ? absl::ZeroDuration() : reader_->held_up());
+                             reader_ == nullptr ? absl::ZeroDuration() : reader_->held_up(), outcome->coding);
   reader_ = nullptr;  // it has all it needs
   tools_.inbox->Post(std::move(finished));
 }

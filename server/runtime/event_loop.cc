@@ -24,7 +24,10 @@ EventLoop::EventLoop(const Tools& tools, const Settings& settings, const Initial
       calls_(settings.limits,
              PushTable::Tools{tools.layout, settings.codec, tools.pool, tools.inbox, &payloads_, tools.telemetry,
                               &events_},
-             PullTable::Source{tools.layout, initial.view, settings.zstd_level, settings.payloads_kept}),
+             PullTable::Source{
+                 tools.layout,
+                 initial.view == nullptr ? nullptr : std::make_shared<LiveReader>(initial.view, settings.zstd_level),
+                 settings.payloads_kept}),
       runner_(&calls_, &payloads_, tools.commits, tools.records, tools.telemetry),
       params_digest_(initial.params_digest),
       view_digest_(initial.view_digest),

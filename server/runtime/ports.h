@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "common/codec/codec.h"
 #include "server/core/effects.h"
 #include "server/core/records.h"
 #include "server/core/types.h"
@@ -96,7 +97,8 @@ class Telemetry {
   virtual void OnTransfer(Direction direction, std::uint64_t wire_bytes, std::uint64_t raw_bytes,
                           absl::Duration duration) = 0;
   // `held_up`: the part of `duration` in which the commit waited for a checkpoint of the version before it.
-  virtual void OnCommit(absl::Duration duration, absl::Duration held_up) = 0;
+  // `broadcast`: how what is sent of the new version was encoded.
+  virtual void OnCommit(absl::Duration duration, absl::Duration held_up, const CodingReport& broadcast) = 0;
   virtual void OnCheckpoint(const absl::StatusOr<StoredCheckpoint>& result, absl::Duration duration) = 0;
   // One attempt at the task: every one at records; at room those that fail, and the first that succeeds after them.
   virtual void OnStorage(StorageTask task, const absl::Status& status, absl::Duration duration) = 0;

@@ -10,7 +10,7 @@
 #include "common/codec/codec.h"
 #include "server/core/pull.h"
 #include "server/runtime/encoded_payload.h"
-#include "server/runtime/live_view.h"
+#include "server/runtime/live_reader.h"
 
 namespace autoloco::server {
 
@@ -31,8 +31,7 @@ struct PullAnswer {
   std::uint64_t first_byte = 0;
   std::uint64_t byte_count = 0;
   // Live.
-  std::shared_ptr<const LiveView> live;
-  int live_zstd_level = 1;
+  std::shared_ptr<LiveReader> live;
 };
 
 }  // namespace autoloco::server

@@ -31,9 +31,8 @@ absl::StatusOr<PullAnswer> PullTable::AnswerTo(const ServePull& effect) const {
   answer.header_only = effect.header_only;
   if (effect.form == PullForm::kNothing) return answer;
   if (effect.form == PullForm::kLive) {
-    AUTOLOCO_CHECK(source_.view != nullptr);
-    answer.live = source_.view;
-    answer.live_zstd_level = source_.zstd_level;
+    AUTOLOCO_CHECK(source_.live != nullptr);
+    answer.live = source_.live;
   } else {
     // The core's word was held back by the disk, and a commit came meanwhile.
     answer.payload = log_.Find(effect.form, effect.version);

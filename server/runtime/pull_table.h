@@ -19,6 +19,7 @@
 #include "server/runtime/broadcast_log.h"
 #include "server/runtime/calls.h"
 #include "server/runtime/inputs.h"
+#include "server/runtime/live_reader.h"
 #include "server/runtime/ports.h"
 #include "server/runtime/transfer_watch.h"
 
@@ -28,9 +29,8 @@ namespace autoloco::server {
 class PullTable {
  public:
   struct Source {
-    const Layout* layout = nullptr;        // borrowed
-    std::shared_ptr<const LiveView> view = nullptr;  // null: versions are sent whole
-    int zstd_level = 1;                    // of live blocks
+    const Layout* layout = nullptr;              // borrowed
+    std::shared_ptr<LiveReader> live = nullptr;  // null: versions are sent whole
     std::size_t payloads_kept = 1;
   };
   // Borrows telemetry and events for its life.

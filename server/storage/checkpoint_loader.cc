@@ -7,12 +7,12 @@
 #include "common/base/digest.h"
 #include "common/base/file.h"
 #include "common/base/log.h"
-#include "common/base/memory_map.h"
 #include "common/base/status_macros.h"
 #include "common/tensor/model_folder.h"
 #include "common/tensor/safetensors.h"
 #include "server/storage/checkpoint_folder.h"
 #include "server/storage/checkpoint_manifest.h"
+#include "server/storage/file_digest.h"
 
 namespace autoloco::server {
 namespace {
@@ -95,13 +95,12 @@ struct Passed {
 absl::Status CheckCheckpointFiles(const std::string& folder, const CheckpointManifest& manifest) {
   for (const CheckpointManifest::File& file : manifest.files) {
     const std::string path = absl::StrCat(folder, "/", file.name);
-    AUTOLOCO_ASSIGN_OR_RETURN(const MemoryMap map, MemoryMap::Open(path));
-    if (map.bytes().size() != file.bytes) {
-      return absl::DataLossError(absl::StrCat(path, ": want ", file.bytes, " bytes, got ", map.bytes().size()));
+    AUTOLOCO_ASSIGN_OR_RETURN(const FileDigest found, DigestFile(path));
+    if (found.bytes != file.bytes) {
+      return absl::DataLossError(absl::StrCat(path, ": want ", file.bytes, " bytes, got ", found.bytes));
     }
-    const std::string digest = Digest128(map.bytes());
-    if (digest != file.digest) {
-      return absl::DataLossError(absl::StrCat(path, ": want digest ", file.digest, ", got ", digest));
+    if (found.digest != file.digest) {
+      return absl::DataLossError(absl::StrCat(path, ": want digest ", file.digest, ", got ", found.digest));
     }
   }
   return absl::OkStatus();

@@ -15,13 +15,13 @@
 #include "common/base/digest.h"
 #include "common/base/file.h"
 #include "common/base/log.h"
-#include "common/base/memory_map.h"
 #include "common/base/status_macros.h"
 #include "common/base/wall_time.h"
 #include "common/tensor/finite.h"
 #include "common/tensor/model_folder.h"
 #include "common/tensor/safetensors.h"
 #include "server/storage/checkpoint_manifest.h"
+#include "server/storage/file_digest.h"
 
 namespace autoloco::server {
 namespace {
@@ -30,8 +30,8 @@ std::string InFolder(const std::string& folder, const char* name) { return absl:
 
 // Reads the file back, so that what is digested is what a reader will find.
 absl::StatusOr<CheckpointManifest::File> Describe(const std::string& folder, const char* name) {
-  AUTOLOCO_ASSIGN_OR_RETURN(const MemoryMap map, MemoryMap::Open(InFolder(folder, name)));
-  return CheckpointManifest::File{name, map.bytes().size(), Digest128(map.bytes())};
+  AUTOLOCO_ASSIGN_OR_RETURN(FileDigest file, DigestFile(InFolder(folder, name)));
+  return CheckpointManifest::File{name, file.bytes, std::move(file.digest)};
 }
 
 absl::Status LinkHuggingFaceName(const std::string& folder) {

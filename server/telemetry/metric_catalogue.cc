@@ -53,6 +53,11 @@ constexpr MetricSpec kCatalogue[] = {
      "Time that turning a round's deltas into the next version took."},
     {Metric::kCommitHeldUp, "autoloco_commit_held_up_seconds_total", kCounter, "seconds", {},
      "Time in which commits waited for a checkpoint of the version before them."},
+    {Metric::kBroadcastBytesPerValue, "autoloco_broadcast_bytes_per_value", kGauge, "bytes", {},
+     "Size of the last commit's broadcast over its values, all overheads counted; times 8: bits a value."},
+    {Metric::kBroadcastErrorRatio, "autoloco_broadcast_error_ratio", kGauge, "", {},
+     "Squared error of that broadcast over the square of what was to be sent, 0: lossless; -10 log10 of it is the "
+     "signal-to-noise ratio in decibels."},
     {Metric::kTransferSeconds, "autoloco_transfer_seconds", kHistogram, "seconds", {"direction"},
      "Time of one whole transfer of a delta (push) or of parameters (pull)."},
     {Metric::kWireBytes, "autoloco_wire_bytes_total", kCounter, "bytes", {"direction"},

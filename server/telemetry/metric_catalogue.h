@@ -35,6 +35,8 @@ enum class Metric {
   kRoundWaitSeconds,
   kCommitSeconds,
   kCommitHeldUp,
+  kBroadcastBytesPerValue,
+  kBroadcastErrorRatio,
   kTransferSeconds,
   kWireBytes,
   kRawBytes,

@@ -78,6 +78,11 @@ bool IsOfWorker(const MetricSpec& spec) {
   return spec.label_count() == 1 && absl::string_view(spec.labels[0]) == kWorkerLabel;
 }
 
+// Of nothing at all nothing is lost.
+double ErrorRatio(const CodingReport& coding) {
+  return coding.squared_signal > 0 ? coding.squared_error / coding.squared_signal : 0;
+}
+
 std::string Text(absl::string_view text) { return std::string(text); }
 
 }  // namespace
@@ -190,9 +195,11 @@ void PrometheusTelemetry::OnTransfer(Direction direction, std::uint64_t wire_byt
   registry_->Observe(Metric::kTransferSeconds, labels, absl::ToDoubleSeconds(duration));
 }
 
-void PrometheusTelemetry::OnCommit(absl::Duration duration, absl::Duration held_up) {
+void PrometheusTelemetry::OnCommit(absl::Duration duration, absl::Duration held_up, const CodingReport& broadcast) {
   registry_->Observe(Metric::kCommitSeconds, {}, absl::ToDoubleSeconds(duration));
   registry_->Add(Metric::kCommitHeldUp, {}, absl::ToDoubleSeconds(held_up));
+  registry_->Set(Metric::kBroadcastBytesPerValue, {}, broadcast.bits_per_value() / 8);
+  registry_->Set(Metric::kBroadcastErrorRatio, {}, ErrorRatio(broadcast));
 }
 
 void PrometheusTelemetry::OnCheckpoint(const absl::StatusOr<StoredCheckpoint>& result, absl::Duration duration) {

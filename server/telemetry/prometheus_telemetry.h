@@ -52,7 +52,7 @@ class PrometheusTelemetry final : public Telemetry {
   void OnPushAnswered(absl::string_view outcome) override;
   void OnTransfer(Direction direction, std::uint64_t wire_bytes, std::uint64_t raw_bytes,
                   absl::Duration duration) override;
-  void OnCommit(absl::Duration duration, absl::Duration held_up) override;
+  void OnCommit(absl::Duration duration, absl::Duration held_up, const CodingReport& broadcast) override;
   void OnCheckpoint(const absl::StatusOr<StoredCheckpoint>& result, absl::Duration duration) override;
   void OnStorage(StorageTask task, const absl::Status& status, absl::Duration duration) override;
   void OnStatus(const RunStatus& status) override;

@@ -193,6 +193,12 @@ TEST_F(FinishedRunTest, Metrics) {
   EXPECT_EQ(MetricValue(metrics, "autoloco_version"), 5);
   EXPECT_EQ(MetricValue(metrics, "autoloco_round_participants"), 2);
   EXPECT_EQ(MetricValue(metrics, "autoloco_commit_seconds_count"), 5);
+  const double broadcast_bits = 8 * MetricValue(metrics, "autoloco_broadcast_bytes_per_value");
+  EXPECT_GT(broadcast_bits, 0.5);  // the default coding's
+  EXPECT_LT(broadcast_bits, 2.5);
+  const double broadcast_error = MetricValue(metrics, "autoloco_broadcast_error_ratio");
+  EXPECT_GT(broadcast_error, 0.01);
+  EXPECT_LT(broadcast_error, 0.5);
   EXPECT_EQ(MetricValue(metrics, "autoloco_tokens_total{worker=\"dc1\"}"), kTokens) << metrics;
   EXPECT_EQ(MetricValue(metrics, "autoloco_raw_bytes_total{direction=\"push\"}"), 10.0 * 4 * 110912);
   EXPECT_GT(MetricValue(metrics, "autoloco_wire_bytes_total{direction=\"pull\"}"), 0);

@@ -72,6 +72,27 @@ TEST(CommitPropertyTest, EveryKernelSetEqualsThePlainLoopsOnEveryTailAndAlignmen
   }
 }
 
+TEST(CommitPropertyTest, EveryKernelSetRemovesTheSameEcho) {
+  for (const StepKernels* kernels : AllStepKernels()) {
+    SCOPED_TRACE(kernels->name);
+    for (const std::size_t count : {0u, 1u, 15u, 16u, 33u, 4095u, 4096u, 4097u, 9000u}) {
+      const std::size_t shift = count % 5;
+      std::vector<float> params = Draw(count + shift, 3, 1);
+      std::vector<float> view = Draw(count + shift, 4, 0.05);
+      std::vector<float> got = Draw(count + shift, 1, 0.01);
+      for (std::size_t i = 0; i < view.size(); ++i) {
+        got[i] += 0.3F * view[i];
+        view[i] += params[i];
+      }
+      std::vector<float> want = got;
+      kernels->remove_echo(1.0F / 3, {got.data() + shift, nullptr, params.data() + shift, view.data() + shift, count});
+      ReferenceStepKernels().remove_echo(
+          1.0F / 3, {want.data() + shift, nullptr, params.data() + shift, view.data() + shift, count});
+      ASSERT_TRUE(SameBits(got, want)) << count;
+    }
+  }
+}
+
 // ------------------------------------------------------------------------------------------------ the whole commit
 
 const std::vector<Coding> kCodings = {{.codec = Codec::kFp32},

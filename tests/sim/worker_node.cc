@@ -352,7 +352,7 @@ void WorkerNode::Do(const worker::StartEvaluation& effect) {
 void WorkerNode::Do(const worker::StartTraining& effect) {
   const std::uint64_t job = ++job_;
   const worker::Assignment& assignment = effect.assignment;
-  cancelled_end_ = worker::TrainingEnded{assignment.round, absl::CancelledError("cancelled"), ""};
+  cancelled_end_ = worker::TrainingEnded{assignment.round, absl::CancelledError("cancelled")};
   training_ = Training{effect, DigestOf(base_.values()), world()->now()};
   absl::Duration duration = plan_.step_time * assignment.inner_steps * dice_.Between(0.97, 1.05);
   if (tools_.faults->Strikes(Fault::kStraggler)) duration *= dice_.Between(1.5, 5.0);
@@ -395,7 +395,7 @@ void WorkerNode::FinishTraining(std::uint32_t steps) {
   if (tools_.faults->Strikes(Fault::kNormOutlier)) scale = dice_.Chance(0.5) ? 1000 : 20;
   trained_ = TrainInterval(base_.values(), assignment, steps, StateFor(assignment), data_,
                            absl::ToDoubleSeconds(plan_.step_time), scale);
-  Step(worker::TrainingEnded{assignment.round, absl::OkStatus(), ""});
+  Step(worker::TrainingEnded{assignment.round, absl::OkStatus()});
 }
 
 // Encodes, and saves.

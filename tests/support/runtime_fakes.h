@@ -127,7 +127,9 @@ class FakeTelemetry final : public Telemetry {
   void OnTransfer(Direction direction, std::uint64_t wire_bytes, std::uint64_t raw_bytes, absl::Duration) override {
     Add(absl::StrCat(direction == Direction::kPush ? "pushed " : "pulled ", wire_bytes, "/", raw_bytes));
   }
-  void OnCommit(absl::Duration, absl::Duration) override { Add("commit"); }
+  void OnCommit(absl::Duration, absl::Duration, const CodingReport& broadcast) override {
+    Add(absl::StrCat("commit ", broadcast.values, " values, ", broadcast.bytes, " bytes"));
+  }
   void OnCheckpoint(const absl::StatusOr<StoredCheckpoint>& result, absl::Duration) override {
     Add(absl::StrCat("checkpoint ", result.ok() ? result->path : "failed"));
   }

@@ -1,58 +1,21 @@
 #include "tests/bench/commit/options.h"
 
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
+#include "common/base/status_macros.h"
+#include "tests/support/option_table.h"
 
 namespace autoloco::bench {
-namespace {
-
-template <typename Number>
-bool Positive(const std::string& value, Number* number) {
-  return absl::SimpleAtoi(value, number) && *number > 0;
-}
-
-bool Workers(const std::string& value, std::vector<std::uint32_t>* workers) {
-  workers->clear();
-  for (const std::string& part : std::vector<std::string>(absl::StrSplit(value, ','))) {
-    std::uint32_t count = 0;
-    if (!Positive(part, &count)) return false;
-    workers->push_back(count);
-  }
-  return true;
-}
-
-// The LibTorch arms know the 4-bit symbols only.
-bool Step(const std::string& value, double* step) {
-  return absl::SimpleAtod(value, step) && *step >= 0.75 && *step < 2.5;
-}
-
-bool Set(const std::string& name, const std::string& value, CommitOptions* options) {
-  if (name == "--params") return Positive(value, &options->params);
-  if (name == "--workers") return Workers(value, &options->workers);
-  if (name == "--threads") return Positive(value, &options->threads);
-  if (name == "--repeats") return Positive(value, &options->repeats);
-  if (name == "--step") return Step(value, &options->step);
-  if (name != "--json") return false;
-  options->json = value;
-  return !value.empty();
-}
-
-}  // namespace
 
 absl::StatusOr<CommitOptions> ParseCommitOptions(const std::vector<std::string>& arguments) {
   CommitOptions options;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (arguments[i] == "--help" || arguments[i] == "-h") {
-      options.help = true;
-      continue;
-    }
-    if (i + 1 == arguments.size()) return absl::InvalidArgumentError(absl::StrCat(arguments[i], " needs a value"));
-    if (!Set(arguments[i], arguments[i + 1], &options)) {
-      return absl::InvalidArgumentError(absl::StrCat("cannot use ", arguments[i], " ", arguments[i + 1]));
-    }
-    ++i;
-  }
+  AUTOLOCO_RETURN_IF_ERROR(test::ReadOptions(
+      arguments,
+      {.valued = {{"--params", test::WholeNumber(&options.params)},
+                  {"--workers", test::WholeNumbers(&options.workers)},
+                  {"--threads", test::WholeNumber(&options.threads)},
+                  {"--repeats", test::WholeNumber(&options.repeats)},
+                  {"--step", test::RealNumber(&options.step, 0.75, 2.5)},  // the LibTorch arms' 4-bit symbols
+                  {"--json", test::Text(&options.json)}},
+       .switches = {{"--help", &options.help}, {"-h", &options.help}}}));
   return options;
 }
 

@@ -127,6 +127,15 @@ struct TorchArm::State {
     });
   }
 
+  // What the workers bring back of view - params, by least squares for each range (server/kernels/commit.h).
+  void RemoveEcho() {
+    at::sub_out(difference, view, params);
+    const at::Tensor means = sum.view({-1, kRange});
+    const at::Tensor errors = difference.view({-1, kRange});
+    const at::Tensor factors = at::linalg_vecdot(means, errors).div_(at::linalg_vecdot(errors, errors));
+    means.addcmul_(errors, factors.nan_to_num_(0).clamp_(0, 1).unsqueeze_(1), -1);
+  }
+
   void Step() {
     at::_fused_sgd_({params}, {sum}, {momentum}, /*weight_decay=*/0, coefficients.momentum, coefficients.learning_rate,
                     /*dampening=*/0, coefficients.nesterov, /*maximize=*/false, /*is_first_step=*/false);
@@ -199,6 +208,7 @@ void TorchArm::Run(Decoder decoder) {
   } else {
     state_->DecodeWithOurs();
   }
+  state_->RemoveEcho();
   state_->Step();
   state_->Broadcast();
 }

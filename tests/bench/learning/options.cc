@@ -1,52 +1,16 @@
 #include "tests/bench/learning/options.h"
 
-#include <cmath>
-#include <functional>
-#include <map>
-
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 #include "tests/bench/learning/custom_arm.h"
+#include "tests/support/option_table.h"
 
 namespace autoloco::bench {
 namespace {
 
-using Setter = std::function<bool(const std::string& value)>;
-
-template <typename Number>
-Setter PositiveNumber(Number* number) {
-  return [number](const std::string& value) { return absl::SimpleAtoi(value, number) && *number > 0; };
-}
-
-template <typename Number>
-Setter PositiveNumber(std::optional<Number>* number) {
-  return [number](const std::string& value) {
-    Number parsed = 0;
-    if (!absl::SimpleAtoi(value, &parsed) || parsed == 0) return false;
-    *number = parsed;
-    return true;
-  };
-}
-
-Setter Text(std::string* text) {
-  return [text](const std::string& value) {
-    *text = value;
-    return !value.empty();
-  };
-}
-
-Setter OneMore(std::vector<std::string>* texts) {
+test::OptionSetter OneMore(std::vector<std::string>* texts) {
   return [texts](const std::string& value) {
     texts->push_back(value);
-    return true;
-  };
-}
-
-Setter Momentum(std::optional<double>* momentum) {
-  return [momentum](const std::string& value) {
-    double parsed = 0;
-    if (!absl::SimpleAtod(value, &parsed) || !(parsed >= 0 && parsed < 1)) return false;
-    *momentum = parsed;
     return true;
   };
 }
@@ -55,39 +19,27 @@ Setter Momentum(std::optional<double>* momentum) {
 
 absl::StatusOr<Options> ParseOptions(const std::vector<std::string>& arguments) {
   Options options;
-  const std::map<std::string, Setter> setters = {{"--preset", Text(&options.preset)},
-                                                 {"--arms", Text(&options.arms)},
-                                                 {"--arm", OneMore(&options.custom_arms)},
-                                                 {"--seeds", PositiveNumber(&options.seeds)},
-                                                 {"--steps", PositiveNumber(&options.steps)},
-                                                 {"--rows", PositiveNumber(&options.rows)},
-                                                 {"--momentum", Momentum(&options.momentum)},
-                                                 {"--threads", PositiveNumber(&options.threads)},
-                                                 {"--results", Text(&options.results)},
-                                                 {"--json", Text(&options.json)},
-                                                 {"--csv", Text(&options.csv)},
-                                                 {"--svg", Text(&options.svg)}};
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const std::string& argument = arguments[i];
-    if (argument == "--help" || argument == "-h") {
-      options.help = true;
-    } else if (argument == "--list") {
-      options.list = true;
-    } else if (argument.rfind("-", 0) != 0) {
-      if (!options.text.empty()) return absl::InvalidArgumentError(absl::StrCat("want one text, got also ", argument));
-      options.text = argument;
-    } else {
-      const std::size_t equals = argument.find('=');
-      const std::string name = argument.substr(0, equals);
-      const auto setter = setters.find(name);
-      if (setter == setters.end()) return absl::InvalidArgumentError(absl::StrCat("unknown option ", name));
-      if (equals == std::string::npos && i + 1 == arguments.size()) {
-        return absl::InvalidArgumentError(absl::StrCat(name, " needs a value"));
-      }
-      const std::string value = equals == std::string::npos ? arguments[++i] : argument.substr(equals + 1);
-      if (!setter->second(value)) return absl::InvalidArgumentError(absl::StrCat(name, ": cannot use '", value, "'"));
-    }
-  }
+  AUTOLOCO_RETURN_IF_ERROR(test::ReadOptions(
+      arguments, {.valued = {{"--preset", test::Text(&options.preset)},
+                             {"--arms", test::Text(&options.arms)},
+                             {"--arm", OneMore(&options.custom_arms)},
+                             {"--seeds", test::WholeNumber(&options.seeds)},
+                             {"--steps", test::WholeNumber(&options.steps)},
+                             {"--rows", test::WholeNumber(&options.rows)},
+                             {"--momentum", test::RealNumber(&options.momentum, 0, 1)},
+                             {"--threads", test::WholeNumber(&options.threads)},
+                             {"--results", test::Text(&options.results)},
+                             {"--json", test::Text(&options.json)},
+                             {"--csv", test::Text(&options.csv)},
+                             {"--svg", test::Text(&options.svg)}},
+                  .switches = {{"--help", &options.help}, {"-h", &options.help}, {"--list", &options.list}},
+                  .other = [&options](const std::string& argument) {
+                    if (argument.rfind("-", 0) == 0) return test::UnknownOption(argument);
+                    if (!options.text.empty())
+                      return absl::InvalidArgumentError(absl::StrCat("want one text, got also ", argument));
+                    options.text = argument;
+                    return absl::OkStatus();
+                  }}));
   return options;
 }
 

@@ -2,33 +2,15 @@
 
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
-#include "absl/strings/string_view.h"
 #include "common/base/status_macros.h"
 #include "tests/bench/round/model_shape.h"
+#include "tests/support/option_table.h"
 
 namespace autoloco::bench {
 namespace {
 
 constexpr std::uint64_t kManyWorkersParamsMax = 10'000'000;  // of the models that are run with 32 workers by default
-
-template <typename Number>
-bool Positive(absl::string_view value, Number* number) {
-  return absl::SimpleAtoi(value, number) && *number > 0;
-}
-
-template <typename Number>
-bool List(const std::string& value, std::vector<Number>* list) {
-  list->clear();
-  for (const absl::string_view part : absl::StrSplit(value, ',')) {
-    Number number = 0;
-    if (!Positive(part, &number)) return false;
-    list->push_back(number);
-  }
-  return true;
-}
 
 // What the options say of the cases; an empty list stands for the default.
 struct CaseLists {
@@ -52,45 +34,22 @@ absl::StatusOr<std::vector<RoundCase>> CasesOf(CaseLists lists) {
   return cases;
 }
 
-bool IsOwn(absl::string_view name) {
-  return name == "--params" || name == "--workers" || name == "--rounds" || name == "--baseline" || name == "--pairs" ||
-         name == "--json";
-}
-
-bool Set(absl::string_view name, const std::string& value, CaseLists* lists, RoundOptions* options) {
-  if (name == "--params") return List(value, &lists->params);
-  if (name == "--workers") return List(value, &lists->workers);
-  if (name == "--rounds") return Positive(value, &options->rounds) && options->rounds > 1;
-  if (name == "--pairs") return Positive(value, &options->pairs);
-  (name == "--json" ? options->json : options->baseline) = value;
-  return !value.empty();
-}
-
 }  // namespace
 
 absl::StatusOr<RoundOptions> ParseRoundOptions(const std::vector<std::string>& arguments) {
   RoundOptions options;
   CaseLists lists;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const std::string& argument = arguments[i];
-    if (argument == "--help" || argument == "-h") {
-      options.help = true;
-      continue;
-    }
-    const std::size_t equals = argument.find('=');
-    const std::string name = argument.substr(0, equals);
-    if (!IsOwn(name)) {
-      options.server_flags.push_back(argument);
-      continue;
-    }
-    if (equals == std::string::npos && i + 1 == arguments.size()) {
-      return absl::InvalidArgumentError(absl::StrCat(name, " needs a value"));
-    }
-    const std::string value = equals == std::string::npos ? arguments[++i] : argument.substr(equals + 1);
-    if (!Set(name, value, &lists, &options)) {
-      return absl::InvalidArgumentError(absl::StrCat("cannot use ", name, " ", value));
-    }
-  }
+  AUTOLOCO_RETURN_IF_ERROR(test::ReadOptions(arguments, {.valued = {{"--params", test::WholeNumbers(&lists.params)},
+                                                                    {"--workers", test::WholeNumbers(&lists.workers)},
+                                                                    {"--rounds", test::WholeNumber(&options.rounds, 2)},
+                                                                    {"--baseline", test::Text(&options.baseline)},
+                                                                    {"--pairs", test::WholeNumber(&options.pairs)},
+                                                                    {"--json", test::Text(&options.json)}},
+                                                         .switches = {{"--help", &options.help}, {"-h", &options.help}},
+                                                         .other = [&options](const std::string& argument) {
+                                                           options.server_flags.push_back(argument);
+                                                           return absl::OkStatus();
+                                                         }}));
   AUTOLOCO_ASSIGN_OR_RETURN(options.cases, CasesOf(std::move(lists)));
   return options;
 }

@@ -11,6 +11,7 @@
 #include "common/codec/delta_codec.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/kernels/outer_step_reference.h"
 
 namespace autoloco::server {
 namespace {
@@ -99,6 +100,7 @@ TEST_F(CommitTest, TheViewMovesByWhatIsSentAndTheParametersAreExact) {
   std::vector<float> held_by_workers = view_;
   for (std::uint64_t round = 1; round <= 3; ++round) {
     const std::vector<std::vector<float>> deltas = {Draw(2 * round, 1e-3), Draw(2 * round + 1, 1e-3)};
+    const std::vector<float> view = view_;
     const CommitResult result = Run(deltas, kLossy).value();
     const std::vector<float> sent = Decoded(result.blocks, kLossy.codec);
     for (std::size_t i = 0; i < kValues; ++i) held_by_workers[i] += sent[i];
@@ -111,10 +113,34 @@ TEST_F(CommitTest, TheViewMovesByWhatIsSentAndTheParametersAreExact) {
     for (const std::string& payload : payloads_) {
       contributions.push_back({std::as_bytes(std::span<const char>(payload)), Codec::kFp32, 0.5});
     }
-    ASSERT_TRUE(ApplyOuterStep(contributions, coefficients_, params, momentum, &pool_).ok());
+    ASSERT_TRUE(ApplyOuterStepReference(contributions, coefficients_, params, momentum, view).ok());
     EXPECT_EQ(params_, params);
     EXPECT_EQ(momentum_, momentum);
   }
+}
+
+// Workers that start from theta + e and pull 0.3 e back: the step is as if they had started from theta.
+TEST_F(CommitTest, WhatComesBackOfTheBroadcastsRoundingIsTakenOut) {
+  ASSERT_TRUE(Run({Draw(1, 1e-3)}, kLossy).ok());
+  std::vector<float> without = params_;
+  std::vector<float> momentum = momentum_;
+  std::vector<std::vector<float>> deltas = {Draw(2, 1e-3), Draw(3, 1e-3)};
+  std::vector<std::string> payloads;
+  std::vector<Contribution> contributions;
+  double echo = 0;
+  for (std::vector<float>& delta : deltas) {
+    payloads.push_back(EncodeVector(delta, Codec::kFp32, 1));
+    for (std::size_t i = 0; i < kValues; ++i) delta[i] += 0.3F * (view_[i] - params_[i]);
+  }
+  for (std::size_t i = 0; i < kValues; ++i) echo += std::pow(0.3 * (view_[i] - params_[i]), 2);
+  for (const std::string& payload : payloads) {
+    contributions.push_back({std::as_bytes(std::span<const char>(payload)), Codec::kFp32, 0.5});
+  }
+  ASSERT_TRUE(ApplyOuterStep(contributions, coefficients_, without, momentum, &pool_).ok());
+  ASSERT_TRUE(Run(deltas, kLossy).ok());
+  double left = 0;
+  for (std::size_t i = 0; i < kValues; ++i) left += std::pow(static_cast<double>(momentum_[i]) - momentum[i], 2);
+  EXPECT_LT(left, 0.02 * echo);
 }
 
 TEST_F(CommitTest, WhatABroadcastLacksComesWithTheNextOnes) {

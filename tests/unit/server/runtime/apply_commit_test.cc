@@ -49,6 +49,7 @@ TEST_F(ApplyCommitTest, LosslessBroadcastsAreTheParameters) {
   EXPECT_EQ(outcome.payload->header().form, PullForm::kFull);
   EXPECT_EQ(outcome.payload->header().version, 5);
   EXPECT_EQ(outcome.payload->header().params_digest, outcome.params_digest);
+  EXPECT_EQ(outcome.coding.squared_error, 0);
   EXPECT_EQ(BytesOf(*outcome.payload), EncodeVector(parameters_.params(), Codec::kFp32, 1));
 }
 
@@ -61,6 +62,8 @@ TEST_F(ApplyCommitTest, WorkersThatAddTheBroadcastsHoldTheView) {
       const CommitOutcome outcome = *Apply(round, {.broadcast = MethodOf(codec, codec == Codec::kTernary ? 2.5 : 1)});
       ASSERT_EQ(outcome.payload->header().form, PullForm::kBroadcast);
       ASSERT_EQ(outcome.payload->header().codec, codec);
+      EXPECT_EQ(outcome.coding.bytes, outcome.payload->payload_bytes());
+      EXPECT_GT(outcome.coding.squared_error, 0);
       BlockDecoder decoder;
       for (std::uint64_t block = 0; block < outcome.payload->block_count(); ++block) {
         const std::uint64_t begin = outcome.payload->OffsetOf(block);

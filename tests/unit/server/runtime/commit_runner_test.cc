@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/digest.h"
 #include "server/kernels/outer_step_reference.h"
@@ -61,7 +62,8 @@ TEST_F(CommitRunnerTest, MakesTheNextVersionAndItsSnapshot) {
             EncodeVector(params, Codec::kFp32, 1));
   EXPECT_NEAR(finished.event.stats.delta_norm_by_worker.at("b"), 3 * std::sqrt(kValues), 1e-6);
   EXPECT_NEAR(finished.event.stats.mean_delta_norm, 2 * std::sqrt(kValues), 1e-6);
-  EXPECT_THAT(telemetry_.lines(), ::testing::ElementsAre("commit"));
+  EXPECT_THAT(telemetry_.lines(), ::testing::ElementsAre(absl::StrCat(
+                                      "commit 70000 values, ", finished.payload->payload_bytes(), " bytes")));
 }
 
 TEST_F(CommitRunnerTest, ACorrectedStepUsesItsFactors) {

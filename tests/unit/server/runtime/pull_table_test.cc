@@ -124,8 +124,7 @@ TEST_F(PullTableTest, AVersionThatWentWhileTheCoresWordWasHeldBackIsRefused) {
 }
 
 TEST_F(PullTableTest, BroadcastsOfSeveralVersionsAreServed) {
-  PullTable table({.layout = &layout_, .view = *LiveView::Allocate(kValues), .payloads_kept = 2}, absl::Seconds(10),
-                  &telemetry_, &events_);
+  PullTable table({.layout = &layout_, .payloads_kept = 2}, absl::Seconds(10), &telemetry_, &events_);
   for (Version version = 1; version <= 3; ++version) table.Add(Encoded(PullForm::kBroadcast, version));
   for (const Version version : {2, 3}) {
     FakePullCall call;
@@ -143,14 +142,13 @@ TEST_F(PullTableTest, BroadcastsOfSeveralVersionsAreServed) {
 }
 
 TEST_F(PullTableTest, TheLiveViewIsServedAsItIs) {
-  const std::shared_ptr<LiveView> view = *LiveView::Allocate(kValues);
-  PullTable table({&layout_, view, 3, 2}, absl::Seconds(10), &telemetry_, &events_);
+  const auto reader = std::make_shared<LiveReader>(*LiveView::Allocate(kValues), 3);
+  PullTable table({&layout_, reader, 2}, absl::Seconds(10), &telemetry_, &events_);
   FakePullCall call;
   table.Park({&call, Opened(6)}, kStart);
   table.Serve({6, PullForm::kLive, 3, "", false, 2, 0}, kStart);
   ASSERT_TRUE(call.answer.has_value());
-  EXPECT_EQ(call.answer->live, view);
-  EXPECT_EQ(call.answer->live_zstd_level, 3);
+  EXPECT_EQ(call.answer->live, reader);
   EXPECT_EQ(call.answer->codec, Codec::kFp32);
   EXPECT_EQ(call.answer->first_block, 2);
   EXPECT_EQ(call.answer->block_count, 1);

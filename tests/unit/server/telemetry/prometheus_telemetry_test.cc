@@ -142,7 +142,8 @@ TEST_F(PrometheusTelemetryTest, CountsARound) {
   round.record.statistics.agreement = 0.25;
   round.record.statistics.noise_steps = 60;
   telemetry_->OnRoundCommitted(round);
-  telemetry_->OnCommit(absl::Seconds(2), absl::Milliseconds(250));
+  telemetry_->OnCommit(absl::Seconds(2), absl::Milliseconds(250),
+                       {.values = 1000, .bytes = 250, .squared_signal = 8, .squared_error = 2});
   const std::string scrape = Scrape();
   EXPECT_EQ(ValueOf(scrape, "autoloco_rounds_total{outcome=\"committed\"}"), "1");
   EXPECT_EQ(ValueOf(scrape, "autoloco_round_participants"), "2");
@@ -152,6 +153,8 @@ TEST_F(PrometheusTelemetryTest, CountsARound) {
   EXPECT_EQ(ValueOf(scrape, "autoloco_round_seconds_bucket{le=\"30\"}"), "1");
   EXPECT_EQ(ValueOf(scrape, "autoloco_round_wait_seconds_count"), "1");
   EXPECT_EQ(ValueOf(scrape, "autoloco_commit_seconds_sum"), "2");
+  EXPECT_EQ(ValueOf(scrape, "autoloco_broadcast_bytes_per_value"), "0.25");
+  EXPECT_EQ(ValueOf(scrape, "autoloco_broadcast_error_ratio"), "0.25");
   EXPECT_EQ(ValueOf(scrape, "autoloco_commit_norm"), "1.5");
   EXPECT_EQ(ValueOf(scrape, "autoloco_momentum_norm"), "2.5");
   EXPECT_EQ(ValueOf(scrape, "autoloco_parameter_norm"), "30");
@@ -163,6 +166,11 @@ TEST_F(PrometheusTelemetryTest, CountsARound) {
   round.record.statistics = {};  // a single worker: the last known values stay
   telemetry_->OnRoundCommitted(round);
   EXPECT_EQ(Value("autoloco_agreement"), "0.25");
+}
+
+TEST_F(PrometheusTelemetryTest, ABroadcastWithoutChangeHasLostNothing) {
+  telemetry_->OnCommit(absl::Seconds(1), absl::ZeroDuration(), {.values = 1000, .bytes = 24});
+  EXPECT_EQ(Value("autoloco_broadcast_error_ratio"), "0");
 }
 
 TEST_F(PrometheusTelemetryTest, CountsDecisionsPushesTransfersAndCalls) {
@@ -326,7 +334,7 @@ TEST_F(PrometheusTelemetryTest, WorksWithoutAnEndpoint) {
   options_.listen = "";
   Create();
   EXPECT_EQ(telemetry_->port(), 0);
-  telemetry_->OnCommit(absl::Seconds(1), absl::ZeroDuration());
+  telemetry_->OnCommit(absl::Seconds(1), absl::ZeroDuration(), {});
   telemetry_->OnStatus(RunStatus());
 }
 
@@ -362,7 +370,7 @@ TEST_F(PrometheusTelemetryTest, PromtoolFindsNothingToSay) {
   round.record.statistics.agreement = 0.5;
   round.record.statistics.noise_steps = 25;
   telemetry_->OnRoundCommitted(round);
-  telemetry_->OnCommit(absl::Seconds(1), absl::ZeroDuration());
+  telemetry_->OnCommit(absl::Seconds(1), absl::ZeroDuration(), {});
   telemetry_->OnTransfer(Direction::kPush, 1, 1, absl::Seconds(1));
   telemetry_->OnEvaluation({});
   telemetry_->OnCheckpoint(StoredCheckpoint{"x", 1}, absl::Seconds(1));
