@@ -72,7 +72,6 @@ void WorkPool::ParallelFor(std::size_t count, const std::function<void(std::size
 void WorkPool::Post(std::function<void()> task) {
   {
     MutexLock lock(&mutex_);
-    AUTOLOCO_CHECK(!stopping_);
     tasks_.push_back(std::move(task));
   }
   wake_.NotifyOne();

@@ -17,7 +17,7 @@ class WorkPool {
  public:
   // Starts `thread_count` threads. REQUIRES: thread_count >= 1.
   explicit WorkPool(std::size_t thread_count);
-  // Runs what was posted before, then joins. REQUIRES: no other thread uses the pool any more.
+  // Runs what was posted before, and what that posts, then joins. REQUIRES: no other thread uses the pool any more.
   ~WorkPool();
   WorkPool(const WorkPool&) = delete;
   WorkPool& operator=(const WorkPool&) = delete;

@@ -12,7 +12,8 @@
 // 1 / (1 - mu) times: rounding would enter the parameters by this door. Their common part of it, the echo, is taken out
 // before the step, for each range of 4,096 values:
 //
-//   D = D - c e     c = min(max(sum of D e / sum of e^2, 0), 1), in fp64, rounded once; e = view - theta as before the step
+//   D = D - c e     c = min(max(sum of D e / sum of e^2, 0), 1), in fp64, rounded once; e = view - theta as before the step;
+//                     0 for a last range of fewer than 64 values
 //
 // D without echo does not know e, so c is the least-squares estimate of the part pulled back. tests/bench/learning has
 // what that is worth.

@@ -64,7 +64,7 @@ void RemoveEcho(std::span<const float> params, std::span<const float> view, std:
     double square = 0;
     for (const double lane : products) product += lane;
     for (const double lane : squares) square += lane;
-    if (!(product > 0 && square > 0)) continue;
+    if (end - begin < kEchoValuesMin || !(product > 0 && square > 0)) continue;
     const auto factor = static_cast<float>(std::min(product / square, 1.0));
     for (std::size_t i = begin; i < end; ++i) combined[i] = combined[i] - factor * (view[i] - params[i]);
   }

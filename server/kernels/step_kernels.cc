@@ -124,7 +124,7 @@ void RemoveEchoOf(float mean_factor, const StepBlock& block, std::size_t begin, 
   for (std::size_t group = 0; group < kGroups; ++group) hn::StoreU(products[group], kF64, lanes.products + group * kLanes);
   squares.Store(lanes.squares);
   MeasureEcho(mean_factor, block, full, end, &lanes);
-  const float share = lanes.Factor();
+  const float share = lanes.Factor(end - begin);
   const auto shares = hn::Set(kF32, share);
   for (std::size_t i = begin; i < full; i += kLanes) {
     const auto e = hn::Sub(hn::LoadU(kF32, block.view + i), hn::LoadU(kF32, block.params + i));

@@ -50,6 +50,8 @@ inline constexpr std::size_t kStatisticLanes = 16;
 // Values that share one factor of their echo (commit.h): those that share a scale of the broadcast in a full block.
 inline constexpr std::size_t kEchoRange = 4096;
 static_assert(kEchoRange % kStatisticLanes == 0);
+// In fewer values than this chance looks like an echo: a short last range keeps its D.
+inline constexpr std::size_t kEchoValuesMin = 64;
 
 // The kernels of one instruction set. Immutable.
 struct StepKernels {

@@ -21,7 +21,7 @@ void RemoveEchoPlainly(float mean_factor, const StepBlock& block) {
     const std::size_t end = std::min(begin + kEchoRange, block.count);
     EchoLanes lanes;
     MeasureEcho(mean_factor, block, begin, end, &lanes);
-    SubtractEcho(lanes.Factor(), block, begin, end);
+    SubtractEcho(lanes.Factor(end - begin), block, begin, end);
   }
 }
 

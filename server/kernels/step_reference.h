@@ -59,8 +59,9 @@ struct EchoLanes {
   double products[kStatisticLanes] = {};
   double squares[kStatisticLanes] = {};
 
-  // The factor of the range's echo, from 0 to 1.
-  float Factor() const {
+  // The factor of the range's echo, from 0 to 1. `count`: of the range's values.
+  float Factor(std::size_t count) const {
+    if (count < kEchoValuesMin) return 0;
     double product = 0;
     double square = 0;
     for (std::size_t lane = 0; lane < kStatisticLanes; ++lane) {

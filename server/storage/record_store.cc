@@ -26,30 +26,53 @@ constexpr std::uint64_t kBeginBytes = 8 * 1024 * 1024;
 // A file of the spool as the runtime sees it.
 class SpooledMemory final : public PayloadMemory {
  public:
-  // `store` outlives the coming in of the payload.
-  SpooledMemory(std::unique_ptr<SpoolFile> file, DurableRecordStore* store) : file_(std::move(file)), store_(store) {}
+  SpooledMemory(std::unique_ptr<SpoolFile> file, std::shared_ptr<DurableRecordStore::Link> link)
+      : file_(std::move(file)), link_(std::move(link)) {}
+  ~SpooledMemory() override {
+    if (!file_->accepted()) return;
+    WithStore([this](DurableRecordStore* store) { store->LetGo(std::move(file_)); });
+  }
   std::span<const std::byte> bytes() const override { return file_->bytes(); }
   absl::Status Write(std::uint64_t offset, std::span<const std::byte> bytes) override {
-    AUTOLOCO_RETURN_IF_ERROR(ForWorker("cannot write a delta", file_->Write(offset, bytes)));
+    const absl::Status status = file_->Write(offset, bytes);
+    if (!status.ok()) {
+      WithStore([&](DurableRecordStore* store) { store->TellWriteFailed(file_->bytes().size(), status); });
+      return ForWorker("cannot write a delta", status);
+    }
     const std::uint64_t before = written_.fetch_add(bytes.size(), std::memory_order_relaxed);
-    if (before / kBeginBytes != (before + bytes.size()) / kBeginBytes) store_->StartWriting(file_);
+    if (before / kBeginBytes != (before + bytes.size()) / kBeginBytes) Arrived();
     return absl::OkStatus();
   }
-  void Arrived() override { store_->StartWriting(file_); }
+  void Arrived() override {
+    WithStore([this](DurableRecordStore* store) { store->StartWriting(file_); });
+  }
   SpoolFile* file() { return file_.get(); }
 
  private:
-  const std::shared_ptr<SpoolFile> file_;
-  DurableRecordStore* const store_;
+  template <typename Use>
+  void WithStore(const Use& use) {
+    MutexLock lock(&link_->mutex);
+    if (link_->store != nullptr) use(link_->store);
+  }
+
+  std::shared_ptr<SpoolFile> file_;
+  const std::shared_ptr<DurableRecordStore::Link> link_;
   std::atomic<std::uint64_t> written_{0};
 };
 
 }  // namespace
 
 DurableRecordStore::DurableRecordStore(const Tools& tools, const Settings& settings)
-    : tools_(tools), settings_(settings), thread_(&DurableRecordStore::Run, this) {}
+    : tools_(tools), settings_(settings), thread_(&DurableRecordStore::Run, this) {
+  MutexLock lock(&link_->mutex);
+  link_->store = this;
+}
 
 DurableRecordStore::~DurableRecordStore() {
+  {
+    MutexLock lock(&link_->mutex);
+    link_->store = nullptr;
+  }
   {
     MutexLock lock(&mutex_);
     stopping_ = true;
@@ -61,7 +84,7 @@ DurableRecordStore::~DurableRecordStore() {
 absl::StatusOr<std::unique_ptr<PayloadMemory>> DurableRecordStore::Reserve(std::uint64_t bytes) {
   absl::StatusOr<std::unique_ptr<SpoolFile>> file = tools_.spool->Create(bytes);
   TellRoom(bytes, file.status());
-  if (file.ok()) return std::make_unique<SpooledMemory>(*std::move(file), this);
+  if (file.ok()) return std::make_unique<SpooledMemory>(*std::move(file), link_);
   return ForWorker(absl::StrCat("no room for a delta of ", bytes, " bytes"), file.status());
 }
 
@@ -109,18 +132,22 @@ void DurableRecordStore::Run() {
   }
 }
 
-void DurableRecordStore::StartWriting(std::shared_ptr<SpoolFile> file) {
+void DurableRecordStore::StartWriting(std::weak_ptr<SpoolFile> file) { PostIdle(BeginFile{std::move(file)}); }
+
+void DurableRecordStore::LetGo(std::shared_ptr<SpoolFile> file) { PostIdle(CloseFile{std::move(file)}); }
+
+void DurableRecordStore::PostIdle(Job job) {
   MutexLock lock(&mutex_);
-  begun_.push_back({std::move(file)});
+  idle_jobs_.push_back(std::move(job));
   changed_.NotifyAll();
 }
 
 std::optional<DurableRecordStore::Job> DurableRecordStore::Take() {
   MutexLock lock(&mutex_);
   while (jobs_.empty() && !stopping_) {
-    if (!begun_.empty()) {
-      BeginFile job = std::move(begun_.front());
-      begun_.pop_front();
+    if (!idle_jobs_.empty()) {
+      Job job = std::move(idle_jobs_.front());
+      idle_jobs_.pop_front();
       return job;
     }
     if (!no_room_) {

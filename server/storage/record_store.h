@@ -54,8 +54,18 @@ class DurableRecordStore final : public RecordStore {
   void DropSpooled(const PushKey& push) override;
   void DropSpooledBefore(Round round) override;
 
-  // Any thread: there are bytes in the file that the disk may begin with.
-  void StartWriting(std::shared_ptr<SpoolFile> file);
+  // Any thread. There are bytes in the file that the disk may begin with, unless it goes first.
+  void StartWriting(std::weak_ptr<SpoolFile> file);
+  // Any thread. Lets go of an accepted file, which takes a while where it is large.
+  void LetGo(std::shared_ptr<SpoolFile> file);
+  // Any thread: bytes of a payload could not be written.
+  void TellWriteFailed(std::uint64_t bytes, const absl::Status& status) { TellRoom(bytes, status); }
+
+  // How payloads, which may outlive the store, speak to it.
+  struct Link {
+    Mutex mutex;
+    DurableRecordStore* store ABSL_GUARDED_BY(mutex) = nullptr;  // null: it is gone
+  };
 
  private:
   struct DropKey {
@@ -68,9 +78,12 @@ class DurableRecordStore final : public RecordStore {
     std::uint64_t bytes = 0;
   };
   struct BeginFile {
+    std::weak_ptr<SpoolFile> file;
+  };
+  struct CloseFile {
     std::shared_ptr<SpoolFile> file;
   };
-  using Job = std::variant<RecordBatch, DropKey, DropRounds, TryRoom, BeginFile>;
+  using Job = std::variant<RecordBatch, DropKey, DropRounds, TryRoom, BeginFile, CloseFile>;
 
   // That room for a payload cannot be had.
   struct NoRoom {
@@ -82,14 +95,18 @@ class DurableRecordStore final : public RecordStore {
 
   void Post(Job job);
   void Run();
-  // The next drop, or all batches up to the next drop as one, or with nothing else to do a file to begin with or a look
-  // for room; empty: stopping, and nothing is left.
+  // The next drop, or all batches up to the next drop as one, or with nothing else to do a file to begin with or to let
+  // go of, or a look for room; empty: stopping, and nothing is left.
   std::optional<Job> Take();
   void Do(const RecordBatch& batch);
   void Do(const DropKey& job) { Warn(tools_.spool->Drop(job.key)); }
   void Do(const DropRounds& job) { Warn(tools_.spool->DropBefore(job.before)); }
   void Do(const TryRoom& job);
-  void Do(const BeginFile& job) { job.file->StartWriting(); }
+  void Do(const BeginFile& job) {
+    if (const std::shared_ptr<SpoolFile> file = job.file.lock()) file->StartWriting();
+  }
+  void Do(const CloseFile&) {}  // the job was its last owner
+  void PostIdle(Job job);
   static void Warn(const absl::Status& status);
   // An attempt to take room has come out like this. Any thread.
   void TellRoom(std::uint64_t bytes, const absl::Status& status);
@@ -99,11 +116,12 @@ class DurableRecordStore final : public RecordStore {
 
   const Tools tools_;
   const Settings settings_;
+  const std::shared_ptr<Link> link_ = std::make_shared<Link>();
 
   Mutex mutex_;
   CondVar changed_;
   std::deque<Job> jobs_ ABSL_GUARDED_BY(mutex_);
-  std::deque<BeginFile> begun_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Job> idle_jobs_ ABSL_GUARDED_BY(mutex_);  // done when there are no others
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::optional<NoRoom> no_room_ ABSL_GUARDED_BY(mutex_);
   bool gave_up_ = false;  // the storage thread's

@@ -70,10 +70,11 @@ absl::Status RemoveFile(const std::string& path) {
 
 SpoolFile::~SpoolFile() {
   map_ = MemoryMap();
-  // What was accepted has been used, or is for another process: its memory is for the payloads to come.
-  posix_fadvise(descriptor_, 0, 0, POSIX_FADV_DONTNEED);
+  // What was accepted has been used, or is for another process: its memory is for the payloads to come. What was not is
+  // removed, and must not be written for that first.
+  if (accepted()) posix_fadvise(descriptor_, 0, 0, POSIX_FADV_DONTNEED);
   close(descriptor_);
-  if (path_.empty()) return;
+  if (accepted()) return;
   const absl::Status removed = RemoveFile(path_);
   if (!removed.ok()) Log(LogLevel::kWarning, "payload_not_removed").Add("error", std::string(removed.message()));
 }
@@ -138,7 +139,7 @@ absl::Status Spool::Accept(std::span<const Acceptance> files) {
 
 absl::Status Spool::Publish(const Acceptance& acceptance) {
   SpoolFile& file = *acceptance.file;
-  if (file.path_.empty()) return absl::OkStatus();  // by a call before, which failed later
+  if (file.accepted()) return absl::OkStatus();  // by a call before, which failed later
   AUTOLOCO_RETURN_IF_ERROR(file.Sync());
   AUTOLOCO_RETURN_IF_ERROR(MakeFolders(RoundFolder(acceptance.key.round)));
   const std::string path = PathOf(acceptance.key);

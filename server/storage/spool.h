@@ -38,6 +38,9 @@ class SpoolFile {
 
   std::span<const std::byte> bytes() const { return map_.bytes(); }
 
+  // It has its key, and stays when this object goes.
+  bool accepted() const { return path_.empty(); }
+
   // Puts `bytes` at `offset`; threads may write different places at once. Errors as FileError.
   // REQUIRES: it lies inside, and the file was not accepted.
   absl::Status Write(std::uint64_t offset, std::span<const std::byte> bytes);

@@ -11,7 +11,7 @@
 namespace autoloco::server {
 namespace {
 
-constexpr std::uint64_t kSchemaVersion = 2;
+constexpr std::uint64_t kSchemaVersion = 3;
 
 const std::string& SchemaSql() {
   static const std::string& sql = *new std::string(absl::StrCat(

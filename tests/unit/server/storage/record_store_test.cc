@@ -37,6 +37,10 @@ class RecordStoreTest : public ::testing::Test {
     record.progress.version = sequence;
     return {sequence, {record}, {}};
   }
+  // Files of payloads that have no key.
+  std::ptrdiff_t Incoming() const {
+    return std::distance(fs::directory_iterator(temp_.File("spool/incoming")), fs::directory_iterator());
+  }
   template <typename Wanted>
   Wanted Next() {
     const std::optional<Input> input = inbox_.Take(MonotonicClock()->Now() + absl::Seconds(30));
@@ -114,6 +118,32 @@ TEST_F(RecordStoreTest, AFailureIsToldAndTriedAgain) {
   WaitFor(1);
   EXPECT_EQ(spool_->Read(Key(3))->text(), "kept");
   EXPECT_THAT(telemetry_.lines(), ::testing::Contains("storage failed"));
+}
+
+// While the disk is tried again and again, what is given up does not keep its room.
+TEST_F(RecordStoreTest, ADroppedPayloadGoesAtOnceWhateverTheDiskDoes) {
+  Open({.retry_every = absl::Milliseconds(1), .retry_for = absl::Hours(1)});
+  ASSERT_TRUE(WriteFileAtomically(temp_.File("spool/0000000003"), "in the way").ok());
+  RecordBatch batch = Batch(1);
+  batch.payloads = {{Key(3), Filled("kept")}};
+  store_->Store(std::move(batch));
+  EXPECT_FALSE(Next<StorageTrouble>().status.ok());
+  auto dropped = Filled("dropped");
+  dropped->memory()->Arrived();
+  EXPECT_EQ(Incoming(), 2);
+  dropped.reset();
+  EXPECT_EQ(Incoming(), 1);
+  fs::remove(temp_.File("spool/0000000003"));
+  while (!HasFailure() && !Next<StorageTrouble>().status.ok()) continue;
+  WaitFor(1);
+}
+
+TEST_F(RecordStoreTest, APayloadMayOutliveTheStore) {
+  Open();
+  const auto payload = Filled("a delta");
+  store_.reset();
+  payload->memory()->Arrived();
+  EXPECT_EQ(std::memcmp(payload->bytes().data(), "a delta", 7), 0);
 }
 
 TEST_F(RecordStoreTest, GivesUpInTheEnd) {

@@ -50,7 +50,7 @@ class RecoveryTest : public ::testing::Test {
   }
   void Sql(const char* sql) {
     auto database =
-        Database::Open(absl::StrCat(run_.state_dir, "/", kStateDatabaseFile), Database::Mode::kReadWrite, {2, ""});
+        Database::Open(absl::StrCat(run_.state_dir, "/", kStateDatabaseFile), Database::Mode::kReadWrite, {3, ""});
     ASSERT_TRUE(database.ok()) << database.status();
     ASSERT_TRUE(database->Execute(sql).ok());
   }

@@ -300,7 +300,7 @@ TEST_F(StateDatabaseTest, SumsTheLeases) {
 TEST_F(StateDatabaseTest, NamesTheTableThatCannotBeRead) {
   SetUpRounds(0, 1);
   database_.reset();
-  auto raw = Database::Open(path_, Database::Mode::kReadWrite, {2, ""});
+  auto raw = Database::Open(path_, Database::Mode::kReadWrite, {3, ""});
   ASSERT_TRUE(raw.ok()) << raw.status();
   ASSERT_TRUE(raw->Execute("UPDATE rounds SET record = '{\"round\": 1}'").ok());
   Open();

@@ -39,7 +39,7 @@ class VerifyTest : public ::testing::Test {
   }
   void Sql(const char* sql) {
     auto database =
-        Database::Open(absl::StrCat(state_dir_, "/", kStateDatabaseFile), Database::Mode::kReadWrite, {2, ""});
+        Database::Open(absl::StrCat(state_dir_, "/", kStateDatabaseFile), Database::Mode::kReadWrite, {3, ""});
     ASSERT_TRUE(database.ok()) << database.status();
     ASSERT_TRUE(database->Execute(sql).ok());
   }
@@ -139,7 +139,7 @@ TEST(VerifyLossyTest, TheViewIsCheckedToo) {
   EXPECT_THAT(whole->problems, IsEmpty());
   EXPECT_THAT(whole->checked, Contains(HasSubstr("3 rounds done again from version 2")));
   auto database =
-      Database::Open(absl::StrCat(run.state_dir, "/", kStateDatabaseFile), Database::Mode::kReadWrite, {2, ""});
+      Database::Open(absl::StrCat(run.state_dir, "/", kStateDatabaseFile), Database::Mode::kReadWrite, {3, ""});
   ASSERT_TRUE(database->Execute("UPDATE rounds SET view_digest = 'other' WHERE round IN (3, 4)").ok());
   const auto changed = VerifyState(run.state_dir, &run.pool);
   ASSERT_TRUE(changed.ok()) << changed.status();
