@@ -10,8 +10,9 @@
 
 namespace autoloco::server {
 
-// As ApplyOuterStep, on one thread; with a view D is taken less its echo (commit.h). Decodes everything first: on any error nothing has been changed, and the code is
-// that of the decoder. The statistics add up in another order than the kernel's and agree to rounding.
+// As ApplyOuterStep, on one thread; with a view D is taken less its echo (commit.h). Decodes everything first: on any
+// error nothing has been changed, and the code is that of the decoder. The statistics add up in another order than the
+// kernel's and agree to rounding.
 absl::StatusOr<OuterStepStatistics> ApplyOuterStepReference(std::span<const Contribution> contributions,
                                                             const OuterCoefficients& coefficients,
                                                             std::span<float> params, std::span<float> momentum,

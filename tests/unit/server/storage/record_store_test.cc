@@ -57,6 +57,20 @@ class RecordStoreTest : public ::testing::Test {
       stored = next;
     }
   }
+  // Batch 1, with a payload of round 3 for which there is no folder: it is tried again until LetTheDiskGoOn.
+  void StoreInVain() {
+    Open({.retry_every = absl::Milliseconds(1), .retry_for = absl::Hours(1)});
+    ASSERT_TRUE(WriteFileAtomically(temp_.File("spool/0000000003"), "in the way").ok());
+    RecordBatch batch = Batch(1);
+    batch.payloads = {{Key(3), Filled("kept")}};
+    store_->Store(std::move(batch));
+    EXPECT_FALSE(Next<StorageTrouble>().status.ok());
+  }
+  void LetTheDiskGoOn() {
+    fs::remove(temp_.File("spool/0000000003"));
+    while (!HasFailure() && !Next<StorageTrouble>().status.ok()) continue;
+    WaitFor(1);
+  }
 
   const TempFolder temp_;
   const std::unique_ptr<StateDatabase> database_ =
@@ -106,36 +120,22 @@ TEST_F(RecordStoreTest, DropsComeInOrder) {
 }
 
 TEST_F(RecordStoreTest, AFailureIsToldAndTriedAgain) {
-  Open({.retry_every = absl::Milliseconds(1), .retry_for = absl::Hours(1)});
-  ASSERT_TRUE(WriteFileAtomically(temp_.File("spool/0000000003"), "in the way").ok());
-  RecordBatch batch = Batch(1);
-  batch.payloads = {{Key(3), Filled("kept")}};
-  store_->Store(std::move(batch));
-  EXPECT_FALSE(Next<StorageTrouble>().status.ok());
+  StoreInVain();
   EXPECT_EQ(database_->Identity().status(), absl::OkStatus());
-  fs::remove(temp_.File("spool/0000000003"));
-  while (!HasFailure() && !Next<StorageTrouble>().status.ok()) continue;
-  WaitFor(1);
+  LetTheDiskGoOn();
   EXPECT_EQ(spool_->Read(Key(3))->text(), "kept");
   EXPECT_THAT(telemetry_.lines(), ::testing::Contains("storage failed"));
 }
 
 // While the disk is tried again and again, what is given up does not keep its room.
 TEST_F(RecordStoreTest, ADroppedPayloadGoesAtOnceWhateverTheDiskDoes) {
-  Open({.retry_every = absl::Milliseconds(1), .retry_for = absl::Hours(1)});
-  ASSERT_TRUE(WriteFileAtomically(temp_.File("spool/0000000003"), "in the way").ok());
-  RecordBatch batch = Batch(1);
-  batch.payloads = {{Key(3), Filled("kept")}};
-  store_->Store(std::move(batch));
-  EXPECT_FALSE(Next<StorageTrouble>().status.ok());
+  StoreInVain();
   auto dropped = Filled("dropped");
   dropped->memory()->Arrived();
   EXPECT_EQ(Incoming(), 2);
   dropped.reset();
   EXPECT_EQ(Incoming(), 1);
-  fs::remove(temp_.File("spool/0000000003"));
-  while (!HasFailure() && !Next<StorageTrouble>().status.ok()) continue;
-  WaitFor(1);
+  LetTheDiskGoOn();
 }
 
 TEST_F(RecordStoreTest, APayloadMayOutliveTheStore) {
